@@ -1,0 +1,133 @@
+"""Read the catalog from YAML. Every complaint names the file and the fact.
+
+Layout of ``data/``: ``sources.yaml`` is the one bibliography; ``calibration/NAME.yaml`` holds fitted constants
+(group -> name -> Constant); ``models.yaml`` and ``platforms.yaml`` describe whole transformers and machines; every other
+``KIND.yaml`` holds facts (technology -> name -> Fact).
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from codesign.catalog.schema import Constant, Fact, Source
+from codesign.errors import CatalogError, nearest
+from codesign.resources import catalog_data
+from codesign.units import unit_of
+from codesign.yaml12 import read_yaml
+
+T = TypeVar("T")
+Facts = Mapping[str, Fact]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Facts by kind, technology and name: ``catalog.fact("memory", "hbm3", "pin_rate_gbps").value``."""
+
+    facts: Mapping[str, Mapping[str, Facts]]
+    constants: Mapping[str, Mapping[str, Mapping[str, Constant]]]
+    sources: Mapping[str, Source]
+    digest: str
+
+    def technologies(self, kind: str) -> Mapping[str, Facts]:
+        """All technologies of one kind.
+
+        Raises:
+            CatalogError: there is no such kind.
+        """
+        if kind not in self.facts:
+            raise CatalogError(f"catalog: no kind {kind!r}{nearest(kind, self.facts)}")
+        return self.facts[kind]
+
+    def technology(self, kind: str, name: str) -> Facts:
+        """The facts of one technology.
+
+        Raises:
+            CatalogError: there is no such technology; the message names the nearest.
+        """
+        known = self.technologies(kind)
+        if name not in known:
+            raise CatalogError(f"catalog {kind}.yaml: no entry {name!r}{nearest(name, known)}")
+        return known[name]
+
+    def fact(self, kind: str, technology: str, name: str) -> Fact:
+        """One fact.
+
+        Raises:
+            CatalogError: the technology has no such fact.
+        """
+        facts = self.technology(kind, technology)
+        if name not in facts:
+            raise CatalogError(f"catalog {kind}.yaml: {technology}: no fact {name!r}{nearest(name, facts)}")
+        return facts[name]
+
+    def value(self, kind: str, technology: str, name: str) -> float:
+        """The number of one fact."""
+        return self.fact(kind, technology, name).value
+
+    def constant(self, law: str, group: str, name: str) -> float:
+        """The number of one fitted constant of ``calibration/LAW.yaml``.
+
+        Raises:
+            CatalogError: no such law, group or constant.
+        """
+        place: Mapping[str, Any] = self.constants
+        for key in (law, group, name):
+            if key not in place:
+                raise CatalogError(f"catalog calibration/{law}.yaml: no {key!r}{nearest(key, place)}")
+            place = place[key]
+        assert isinstance(place, Constant)
+        return place.value
+
+
+@cache
+def load_catalog(data: Path | None = None) -> Catalog:
+    """Load every fact file and check it against the schema, the sources and its own names.
+
+    Raises:
+        CatalogError: a fact breaks the schema, cites a source we do not list, or is named after another unit
+            than the one it declares.
+    """
+    folder = data or catalog_data()
+    sources = _read(folder / "sources.yaml", TypeAdapter(dict[str, Source]))
+    shape = TypeAdapter(dict[str, dict[str, Fact]])
+    facts = {path.stem: _read(path, shape) for path in _fact_files(folder)}
+    for kind, technologies in facts.items():
+        for technology, entries in technologies.items():
+            for name, fact in entries.items():
+                _check(f"{kind}.yaml:{technology}.{name}", name, fact, sources)
+    fits = TypeAdapter(dict[str, dict[str, Constant]])
+    constants = {path.stem: _read(path, fits) for path in sorted((folder / "calibration").glob("*.yaml"))}
+    return Catalog(facts=facts, constants=constants, sources=sources, digest=_digest(folder))
+
+
+def _fact_files(folder: Path) -> Iterable[Path]:
+    special = {"sources.yaml", "models.yaml", "platforms.yaml", "baselines.yaml"}
+    return [path for path in sorted(folder.glob("*.yaml")) if path.name not in special]
+
+
+def _digest(folder: Path) -> str:
+    """Hash over every data file, so that a study knows which facts it was run on."""
+    hasher = hashlib.sha256()
+    for path in sorted(folder.rglob("*.yaml")):
+        hasher.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return hasher.hexdigest()[:16]
+
+
+def _read(path: Path, shape: TypeAdapter[T]) -> T:
+    try:
+        return shape.validate_python(read_yaml(path))
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r:.80})" for e in error.errors()[:20]]
+        raise CatalogError("\n".join(f"{path.name}:{line}" for line in lines)) from error
+
+
+def _check(place: str, name: str, fact: Fact, sources: Mapping[str, Source]) -> None:
+    if fact.source not in sources:
+        raise CatalogError(f"{place}: source {fact.source!r} is not in sources.yaml{nearest(fact.source, sources)}")
+    if unit_of(name) != fact.unit:
+        raise CatalogError(f"{place}: its name promises {unit_of(name)!r}, its unit field says {fact.unit!r}")
