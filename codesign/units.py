@@ -90,6 +90,7 @@ SUFFIXES: dict[str, str] = {
     "_w_per_mb": "W/MB",
     "_w_per_gbps": "W/(Gb/s)",
     "_ns_per_m": "ns/m",
+    "_ns_per_sqrt_byte": "ns/byte^0.5",
     "_db_per_in": "dB/in",
     "_j_per_token": "J/token",
 }
