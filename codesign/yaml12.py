@@ -90,7 +90,9 @@ def parse_document(text: str, name: str, error: type[CodesignError] = YamlError)
         raise error(f"{name}{where}: not valid YAML: {problem.problem or problem.context}") from None
     except yaml.YAMLError as problem:
         raise error(f"{name}: not valid YAML: {' '.join(str(problem).split())}") from None
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
+        if isinstance(problem, CodesignError):
+            raise
         raise error(f"{name}: not valid YAML: {problem}") from None
     return Document(name, data, lines)
 
@@ -111,7 +113,7 @@ def _build(
     if depth > 40 or len(lines) > 200_000:
         raise error(f"{name}:{node.start_mark.line + 1}: nested or repeated too deeply for a file of this kind")
     if isinstance(node, yaml.ScalarNode):
-        return _scalar(node.value) if node.style is None else node.value
+        return node.value if node.style else _scalar(node.value)
     if isinstance(node, yaml.SequenceNode):
         items = []
         for index, child in enumerate(node.value):

@@ -1,0 +1,17 @@
+"""Search spaces and design files: what may vary, what is fixed, for which work, and what counts as better."""
+
+from codesign.space.load import load_space, parse_space, shipped_spaces
+from codesign.space.schema import Choices, Range, Scenario, SearchPlan, Space, Value, Workload
+
+__all__ = [
+    "Choices",
+    "Range",
+    "Scenario",
+    "SearchPlan",
+    "Space",
+    "Value",
+    "Workload",
+    "load_space",
+    "parse_space",
+    "shipped_spaces",
+]
