@@ -1,0 +1,1 @@
+"""Replay of measured and reference cases through the model, and accuracy figures."""

@@ -1,0 +1,1 @@
+"""From square millimetres, stacks, cables and watts to dollars per token."""

@@ -1,0 +1,1 @@
+"""Physics: pure functions of numbers, for scalars and for batches alike."""

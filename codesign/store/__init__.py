@@ -1,0 +1,1 @@
+"""Studies and trials in the database; the only package that knows SQL."""

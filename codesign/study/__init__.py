@@ -1,0 +1,1 @@
+"""Search: ask for a batch, evaluate it, store it, learn from it."""

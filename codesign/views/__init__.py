@@ -1,0 +1,1 @@
+"""Answers for people: tables, explanations, figures. Nothing here changes anything."""

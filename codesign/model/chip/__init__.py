@@ -1,0 +1,1 @@
+"""The chip: area and edge, peak rates, power and the clock that fits under its cap."""

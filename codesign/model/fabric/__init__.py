@@ -1,0 +1,1 @@
+"""Topologies, collectives, contention, and the wait for the slowest."""

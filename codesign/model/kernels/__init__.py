@@ -1,0 +1,1 @@
+"""What one accelerator spends on one operation: matrix products, attention, experts, element-wise traffic."""

@@ -1,0 +1,1 @@
+"""One link, from the loss of its channel to goodput, latency tail, watts and dollars."""

@@ -1,0 +1,1 @@
+"""Memory: peak, what an access mix reaches, capacity, energy, edge."""

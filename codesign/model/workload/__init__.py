@@ -1,0 +1,1 @@
+"""Transformers as data; training and serving steps and their best mapping."""
