@@ -22,7 +22,7 @@ PINT = {
     "dB/m": "1/meter", "dB/mm": "1/meter", "GHz": "1/second", "m": "meter", "Gflop/s": "flop/second", "flop": "flop",
     "pJ/flop": "joule/flop", "byte/ns": "bit/second", "byte/mm": "bit/meter", "Gb/s/mm": "bit/second/meter",
     "W/mm2": "joule/second/meter**2", "1/ns": "1/second", "1/mm2": "1/meter**2", "FIT": "1/second",
-    "Mtransistor/mm2": "1/meter**2", "USD/mm2": "usd/meter**2", "USD/W": "usd*second/joule", "USD/GB": "usd/bit",
+    "Mtransistor/mm2": "1/meter**2", "USD/mm2": "usd/meter**2", "USD/W": "usd*second/joule", "USD/W/year": "usd/joule", "USD/m": "usd/meter", "1/cm2": "1/meter**2", "USD/GB": "usd/bit",
     "USD/kWh": "usd/joule", "USD/h": "usd/second", "USD/year": "usd/second", "USD/Mtoken": "usd/token",
     "USD/(Gb/s)": "usd*second/bit", "token/s": "token/second", "1/year": "1/second", "h": "second", "year": "second",
     "degC": "kelvin", "us": "second", "ms": "second", "s": "second", "GB": "bit", "MB": "bit", "KiB": "bit",
