@@ -1,5 +1,6 @@
 """Replay case files through the model and score them."""
 
+import json
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +10,7 @@ from codesign.cases.rows import CaseRows, Predictions, read_rows
 from codesign.cases.score import cases_of, groups_of
 from codesign.catalog import Catalog, load_catalog
 from codesign.errors import CaseError, nearest
+from codesign.resources import case_data
 
 #: kind of case -> module of this package with ``predict(rows, catalog) -> Predictions``
 ADAPTERS: dict[str, str] = {
@@ -63,13 +65,32 @@ def validate(files: Sequence[Path], by: Sequence[str] = (), catalog: Catalog | N
         CaseError: a file cannot be read, or holds a kind that nothing replays.
     """
     facts = catalog or load_catalog()
-    cases = [
-        case
-        for path in files
-        for rows in read_rows(path)
-        for case in cases_of(rows, predict(rows, facts), by)
-    ]
+    cases = [case for path in files for rows in read_rows(path) for case in cases_of(rows, predict(rows, facts), by)]
     return {"groups": groups_of(cases, by), "cases": cases}
+
+
+def shipped_files() -> list[Path]:
+    """Every case file that comes with the project."""
+    folder = case_data()
+    paths = [*sorted(folder.glob("*.csv")), *sorted((folder / "kernels").glob("*.csv"))]
+    return [path for path in [*paths, *sorted((folder / "reference").glob("*.csv"))] if _is_case_file(path)]
+
+
+def _is_case_file(path: Path) -> bool:
+    with path.open(encoding="utf-8") as handle:
+        return handle.readline().startswith("case,kind,")
+
+
+def write_report(report: dict[str, Any], path: Path) -> None:
+    """Write cases and groups as strict JSON.
+
+    Raises:
+        CaseError: the file cannot be written.
+    """
+    try:
+        path.write_text(json.dumps(report, allow_nan=False, indent=1), encoding="utf-8")
+    except OSError as problem:
+        raise CaseError(f"{path}: cannot write: {problem.strerror or problem}") from None
 
 
 def main(arguments: Sequence[str]) -> None:

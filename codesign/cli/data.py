@@ -1,0 +1,72 @@
+"""``codesign db ...``, ``codesign validate``, ``codesign calibrate``, ``codesign dashboard``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codesign.cli.output import Json, Storage, print_json, show, storage_url
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command()
+def upgrade(storage: Storage = None) -> None:
+    """Bring the database to this version; safe to repeat."""
+    from codesign.store.migrate import upgrade as migrate
+
+    show(f"database is at revision {migrate(storage_url(storage))}")
+
+
+@app.command()
+def current(storage: Storage = None, as_json: Json = False) -> None:
+    """The revision the database is at, and the one this version wants."""
+    from codesign.store.migrate import current as revision
+    from codesign.store.migrate import head
+
+    found = {"current": revision(storage_url(storage)), "head": head()}
+    print_json(found) if as_json else show(f"current {found['current']}, head {found['head']}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the top-level commands of this file."""
+    app.command()(validate)
+    app.command()(calibrate)
+
+
+def validate(
+    files: Annotated[list[Path] | None, typer.Argument(help="Case files; default: every file shipped.")] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Write cases and groups to this file.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Group by this column too; repeatable.")] = None,
+) -> None:
+    """Replay measured and reference cases through the model and print the accuracy figures."""
+    from codesign.cases.validate import shipped_files
+    from codesign.cases.validate import validate as replay
+
+    report = replay(files or shipped_files(), by=by or [])
+    if json_out is not None:
+        from codesign.cases.validate import write_report
+
+        write_report(report, json_out)
+    from codesign.views.accuracy import group_table
+
+    show(group_table(report["groups"]))
+
+
+def calibrate(
+    laws: Annotated[list[str] | None, typer.Argument(help="Fits to run; default: all.")] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the constants into the catalog's calibration files.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Refit the model's constants from their rows, and show them beside the stored ones."""
+    from codesign.cases.calibrate import refit
+
+    rows = refit(laws or [], write=write)
+    if as_json:
+        print_json(rows)
+        return
+    from codesign.views.explain import rows_table
+
+    show(rows_table("fitted constants", rows))

@@ -1,0 +1,45 @@
+"""``codesign space list|check``."""
+
+from typing import Annotated
+
+import typer
+
+from codesign.cli.output import Json, print_json, show
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("list")
+def list_spaces(as_json: Json = False) -> None:
+    """Shipped search spaces; their names work wherever a path does."""
+    from codesign.space import load_space, shipped_spaces
+
+    rows = [{"name": name, "question": load_space(name).question} for name in shipped_spaces()]
+    if as_json:
+        print_json(rows)
+        return
+    from codesign.views.explain import rows_table
+
+    show(rows_table("", rows))
+
+
+@app.command()
+def check(
+    file: Annotated[str, typer.Argument(help="A space or design file, or the name of a shipped one.")],
+    samples: Annotated[int, typer.Option(help="Uniform samples to evaluate.", min=1, max=100_000)] = 200,
+    as_json: Json = False,
+) -> None:
+    """Check a file, then say what share of uniform samples can be built and which rules bind."""
+    from codesign.study.problem import sample_feasibility
+
+    report = sample_feasibility(file, samples)
+    if as_json:
+        print_json(report)
+        return
+    from codesign.views.explain import refusals_table
+
+    show(
+        f"{report['space']}: sound. {report['parameters']} parameters vary; of {report['samples']} uniform samples "
+        f"{100 * report['feasible_as_asked_frac']:.0f} % can be built as asked, {100 * report['feasible_frac']:.0f} % after repair."
+    )
+    show(refusals_table({"refusals": report["refusals"]}))

@@ -1,0 +1,149 @@
+"""``codesign study run|list|show|best|pareto|export|...``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from codesign.cli.output import Json, Storage, print_json, show, storage_url
+
+app = typer.Typer(no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="Name of a study in the database.")]
+
+
+@app.command()
+def run(
+    space: Annotated[str, typer.Argument(help="A space file, or the name of a shipped one.")],
+    name: Annotated[str | None, typer.Option("--study", help="Name of the study; default: the space's name.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Total number of trials; default: what the space says.", min=1)
+    ] = None,
+    extend: Annotated[int | None, typer.Option(help="Add this many to what is there.", min=1)] = None,
+    executor: Annotated[str | None, typer.Option(help="ray or inline; the answer is the same bit for bit.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Ray actors; default: one per core.", min=1)] = None,
+    address: Annotated[str | None, typer.Option(help="Ray cluster: local, auto or HOST:PORT.")] = None,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Search a space for the best design, or continue towards its total; every trial is kept."""
+    from codesign.cli.progress import progress
+    from codesign.settings import Settings
+    from codesign.study.study import Study
+
+    settings = Settings()
+    study = Study.create(space, storage=storage_url(storage), name=name, exist_ok=True)
+    with progress(study, quiet=as_json) as report:
+        study.run(
+            trials=trials,
+            extend=extend,
+            executor=executor or settings.executor,
+            workers=workers or settings.workers,
+            address=address or settings.address,
+            on_progress=report,
+        )
+    _answer(study, as_json)
+
+
+def _answer(study: Any, as_json: bool) -> None:
+    summary = study.summary()
+    if as_json:
+        print_json(summary)
+        return
+    from codesign.views.explain import answer
+
+    show(answer(summary))
+
+
+def _open(name: str, storage: str | None) -> Any:
+    from codesign.study.study import Study
+
+    return Study.open(name, storage=storage_url(storage))
+
+
+@app.command("list")
+def list_studies(storage: Storage = None, as_json: Json = False) -> None:
+    """Studies of the database."""
+    from codesign.study.study import list_studies as listed
+
+    rows = listed(storage_url(storage))
+    if as_json:
+        print_json(rows)
+        return
+    from codesign.views.explain import rows_table
+
+    show(rows_table("", rows) if rows else "no studies yet; try: codesign study run quickstart")
+
+
+@app.command("show")
+def show_trial(
+    name: Name,
+    trial: Annotated[int | None, typer.Option(help="One trial instead of the study.")] = None,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """A study's record and state, or one trial in full."""
+    study = _open(name, storage)
+    found = study.record() if trial is None else study.trial(trial)
+    if as_json:
+        print_json(found)
+        return
+    from codesign.views.explain import rows_table, single
+
+    if trial is None:
+        show(rows_table(name, [{"key": key, "value": str(value)} for key, value in found.items()]))
+    else:
+        show(single(found))
+
+
+@app.command()
+def best(name: Name, storage: Storage = None, as_json: Json = False) -> None:
+    """The best design beside the best baseline, explained."""
+    _answer(_open(name, storage), as_json)
+
+
+@app.command()
+def pareto(name: Name, storage: Storage = None, as_json: Json = False) -> None:
+    """Trials that no other trial beats in every objective."""
+    rows = _open(name, storage).pareto()
+    if as_json:
+        print_json(rows)
+        return
+    from codesign.views.explain import rows_table
+
+    show(rows_table(f"Pareto set of {name}", rows))
+
+
+@app.command()
+def export(
+    name: Name,
+    out: Annotated[Path, typer.Argument(help="File to write: .csv, .json or .parquet.")],
+    storage: Storage = None,
+) -> None:
+    """Every trial as columns: parameters as asked and as repaired, values, constraints, details."""
+    count = _open(name, storage).export(out)
+    show(f"{count} trials written to {out}")
+
+
+@app.command()
+def copy(
+    name: Name,
+    new_name: Annotated[str, typer.Argument(help="Name of the copy.")],
+    rebase: Annotated[
+        bool, typer.Option("--rebase", help="Evaluate its designs again with this code and catalog.")
+    ] = False,
+    storage: Storage = None,
+) -> None:
+    """Copy a study; with --rebase its designs become the first trials of a study under this code and catalog."""
+    count = _open(name, storage).copy(new_name, rebase=rebase)
+    show(f"{new_name}: {count} trials")
+
+
+@app.command()
+def stop(
+    name: Name,
+    verb: Annotated[str, typer.Option(help="pause, stop or cancel.")] = "stop",
+    storage: Storage = None,
+) -> None:
+    """Ask a running study to pause (keep its place), stop (finish the batch) or cancel (drop the batch)."""
+    _open(name, storage).request(verb)
+    show(f"{name}: {verb} requested")

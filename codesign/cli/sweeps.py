@@ -1,0 +1,52 @@
+"""``codesign sweep run|show|top``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codesign.cli.output import Json, Storage, print_json, show, storage_url
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command()
+def run(
+    space: Annotated[str, typer.Argument(help="A space file, or the name of a shipped one.")],
+    points: Annotated[float, typer.Option(help="How many candidates, for example 1e6.", min=1)] = 1e5,
+    method: Annotated[str, typer.Option(help="grid, random or sobol.")] = "sobol",
+    name: Annotated[str | None, typer.Option("--sweep", help="Name of the sweep; default: the space's name.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the Parquet chunks.")] = Path("sweeps"),
+    chunk: Annotated[int, typer.Option(help="Candidates per chunk.", min=1)] = 10_000,
+    executor: Annotated[str, typer.Option(help="ray or inline.")] = "ray",
+    workers: Annotated[int, typer.Option(help="Ray actors; 0: one per core.", min=0)] = 0,
+    address: Annotated[str, typer.Option(help="Ray cluster: local, auto or HOST:PORT.")] = "local",
+    promote: Annotated[int, typer.Option(help="Make this many of the best the first trials of a study.", min=0)] = 0,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Screen candidates on an index range into Parquet chunks; a second call finishes what is missing."""
+    from codesign.cli.progress import sweep_progress
+    from codesign.study.screens import run_screen
+
+    with sweep_progress(quiet=as_json) as report:
+        summary = run_screen(
+            space,
+            points=int(points),
+            method=method,
+            name=name,
+            folder=out,
+            chunk=chunk,
+            executor=executor,
+            workers=workers,
+            address=address,
+            promote=promote,
+            storage=storage_url(storage),
+            on_progress=report,
+        )
+    if as_json:
+        print_json(summary)
+        return
+    from codesign.views.explain import rows_table
+
+    show(rows_table(f"best of {summary['points']} points ({summary['feasible']} feasible)", summary["top"]))

@@ -1,0 +1,205 @@
+"""The answer of a study as a person reads it: best beside baseline, bill, waterfall, what binds, what was refused."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from codesign.units import unit_of
+
+Trial = Mapping[str, Any]
+
+
+def shown(name: str, value: Any) -> str:
+    """A value with the unit its name promises, in readable digits.
+
+    >>> shown("scale_up_lane_rate_gbps", 212.5), shown("scale_up_fec", "kp4"), shown("usd_per_mtok", 0.1234567)
+    ('212.5 Gb/s', 'kp4', '0.1235 USD/Mtoken')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    unit = unit_of(name)
+    number = _digits(float(value))
+    return number if unit in (None, "count", "1") else f"{number} {unit}"
+
+
+def _digits(value: float) -> str:
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if abs(value) < 1e7 else f"{value:.4g}"
+
+
+def answer(summary: Mapping[str, Any]) -> RenderableType:
+    """Everything `study run` and `study best` print, from the documented JSON of the same command."""
+    best, baselines = summary.get("best"), summary.get("baselines", [])
+    parts: list[RenderableType] = [headline(summary)]
+    if best:
+        reference = best_baseline(baselines, summary["objectives"])
+        parts += [design_table(best, reference), workload_table(best), waterfall_table(best, reference)]
+        parts += [bill_table(best, reference), binds_text(best)]
+    parts.append(refusals_table(summary))
+    parts.append(next_commands(summary))
+    return Group(*parts)
+
+
+def best_baseline(baselines: Sequence[Trial], objectives: Mapping[str, str]) -> Trial | None:
+    """The feasible baseline with the best first objective, or the first one if none is feasible."""
+    if not baselines:
+        return None
+    name, direction = next(iter(objectives.items()))
+    sign = 1.0 if direction == "minimize" else -1.0
+    return min(baselines, key=lambda trial: (not trial["feasible"], sign * trial["values"][name]))
+
+
+def headline(summary: Mapping[str, Any]) -> RenderableType:
+    """One paragraph: what was asked, how much was tried, what is best against the best baseline."""
+    lines = [
+        Text(summary.get("question", ""), style="bold"),
+        Text(
+            f"study {summary['study']}: {summary['trials']} trials, {100 * summary['feasible_frac']:.0f} % feasible, "
+            f"sampler {summary['sampler']}"
+        ),
+    ]
+    best = summary.get("best")
+    if best is None:
+        lines.append(Text("nothing feasible was found; the table below says which rules refused", style="red"))
+        return Group(*lines)
+    reference = best_baseline(summary.get("baselines", []), summary["objectives"])
+    for name in summary["objectives"]:
+        text = f"best {name}: {shown(name, best['values'][name])} (trial {best['number']})"
+        if reference is not None and reference["feasible"] and reference["values"][name]:
+            change = 100.0 * (best["values"][name] / reference["values"][name] - 1.0)
+            text += f", {change:+.1f} % against {reference['source']} at {shown(name, reference['values'][name])}"
+        lines.append(Text(text, style="green"))
+    return Group(*lines)
+
+
+def design_table(best: Trial, reference: Trial | None) -> Table:
+    """Parameters that differ between the best design and the reference, repairs marked."""
+    table = Table(title="design (what differs from the baseline)", title_justify="left")
+    table.add_column("parameter")
+    table.add_column("best", justify="right")
+    table.add_column(reference["source"] if reference else "-", justify="right")
+    repaired = {repair["parameter"]: repair["asked"] for repair in best.get("repairs", [])}
+    for name, value in best["design"].items():
+        other = reference["design"].get(name) if reference else None
+        if value != other or name in repaired:
+            note = f" (asked {shown(name, repaired[name])})" if name in repaired else ""
+            table.add_row(name, shown(name, value) + note, shown(name, other))
+    return table
+
+
+def workload_table(best: Trial) -> Table:
+    """Mapping and delivery of every workload."""
+    table = Table(title="workloads at their best mapping", title_justify="left")
+    for column in ("workload", "mapping", "runner-up", "time", "tokens/s per accelerator", "p99/mean"):
+        table.add_column(column)
+    for name, work in best["workloads"].items():
+        table.add_row(
+            name,
+            _mapping(work["mapping"]),
+            f"{_mapping(work['runner_up'])} ({100 * (work['runner_up_ratio'] - 1):+.1f} %)",
+            f"{work['time_name']} {_digits(work['time_ms'])} ms",
+            _digits(work["tokens_per_s"]),
+            f"{work['p99_ratio']:.3f}",
+        )
+    return table
+
+
+def _mapping(mapping: Mapping[str, float]) -> str:
+    shown_parts = (f"{name.removesuffix('_count')} {_digits(value)}" for name, value in mapping.items())
+    return ", ".join(part for part in shown_parts if not part.endswith(" 0"))
+
+
+def waterfall_table(best: Trial, reference: Trial | None) -> RenderableType:
+    """Where the time goes, part by part, best beside baseline."""
+    tables = []
+    for name, work in best["workloads"].items():
+        table = Table(title=f"where the time of {name} goes ({work['time_name']})", title_justify="left")
+        for column in ("part", "ms", "share", "baseline ms"):
+            table.add_column(column, justify="left" if column == "part" else "right")
+        other = {p["part"]: p["ms"] for p in (reference or {}).get("workloads", {}).get(name, {}).get("waterfall", [])}
+        for part in work["waterfall"]:
+            if part["share"] > 5e-4 or other.get(part["part"], 0.0) > 0.0:
+                old = other.get(part["part"])
+                table.add_row(
+                    part["part"],
+                    _digits(part["ms"]),
+                    f"{100 * part['share']:.1f} %",
+                    "-" if old is None else _digits(old),
+                )
+        table.add_row("total", _digits(work["time_ms"]), "100 %", _digits(sum(other.values())) if other else "-")
+        tables.append(table)
+    return Group(*tables)
+
+
+def bill_table(best: Trial, reference: Trial | None) -> Table:
+    """Cost per million tokens in items that sum, best beside baseline."""
+    table = Table(title="cost of a million tokens", title_justify="left")
+    for column in ("item", "USD/h per accelerator", "USD/Mtoken", "share", "baseline USD/Mtoken"):
+        table.add_column(column, justify="left" if column == "item" else "right")
+    other = {item["item"]: item["usd_per_mtok"] for item in (reference or {}).get("bill", [])}
+    total = sum(item["usd_per_mtok"] for item in best["bill"])
+    for item in best["bill"]:
+        old = other.get(item["item"])
+        share = 100 * item["usd_per_mtok"] / total if total else 0.0
+        table.add_row(
+            item["item"],
+            _digits(item["usd_per_h"]),
+            _digits(item["usd_per_mtok"]),
+            f"{share:.1f} %",
+            "-" if old is None else _digits(old),
+        )
+    per_h = sum(item["usd_per_h"] for item in best["bill"])
+    table.add_row("total", _digits(per_h), _digits(total), "100 %", _digits(sum(other.values())) if other else "-")
+    return table
+
+
+def binds_text(best: Trial) -> RenderableType:
+    """What binds now and next, with what ten per cent more of each resource would buy."""
+    binds = best["binds"]
+    lines = [Text(f"binds now: {binds['now']}; next: {binds['next']}", style="yellow")]
+    prices = binds.get("elasticities") or []
+    if prices:
+        table = Table(title="what 10 % more of a resource at no cost would change", title_justify="left")
+        table.add_column("resource")
+        table.add_column("USD/Mtoken", justify="right")
+        for entry in prices:
+            table.add_row(entry["resource"], f"{entry['change_pct']:+.2f} %")
+        return Group(*lines, table)
+    return Group(*lines)
+
+
+def refusals_table(summary: Mapping[str, Any]) -> RenderableType:
+    """How often each rule refused a candidate, as a histogram."""
+    refusals = summary.get("refusals", {})
+    if not refusals:
+        return Text("no candidate was refused")
+    table = Table(title="why candidates were refused (after repair)", title_justify="left")
+    table.add_column("rule")
+    table.add_column("trials", justify="right")
+    table.add_column("")
+    most = max(refusals.values())
+    for rule, count in sorted(refusals.items(), key=lambda item: -item[1]):
+        table.add_row(rule, str(count), "#" * max(1, round(30 * count / most)))
+    return table
+
+
+def next_commands(summary: Mapping[str, Any]) -> RenderableType:
+    """Three commands that a reader would want now."""
+    return Group(Text("next:", style="bold"), *(Text(f"  {line}") for line in summary.get("next", [])))
+
+
+def rows_table(title: str, rows: Sequence[Mapping[str, Any]], columns: Iterable[str] | None = None) -> Table:
+    """A plain table of rows that share keys."""
+    table = Table(title=title or None, title_justify="left")
+    names = list(columns or (rows[0] if rows else []))
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(row[n] if isinstance(row[n], str) else shown(n, row[n]) for n in names))
+    return table
