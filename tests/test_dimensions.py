@@ -30,14 +30,23 @@ PINT = {
     "J": "joule", "kW": "joule/second", "kWh": "joule", "%": "", "um": "meter", "um2": "meter**2",
     "pJ/byte": "joule/bit", "mm2/MB": "meter**2/bit", "W/MB": "joule/second/bit", "W/(Gb/s)": "joule/bit",
     "ns/m": "second/meter", "dB/in": "1/meter", "J/token": "joule/token",
+    "1/mm": "1/meter", "ns/mm": "second/meter", "ns^0.5/mm": "second**0.5/meter", "UI": "", "V": "volt",
+    "V2/GHz": "volt**2*second", "nm": "meter",
 }  # fmt: skip
 BASES = ("second = [time]", "bit = [information]", "joule = [energy]", "meter = [length]", "usd = [money]",
-         "token = [token]", "kelvin = [temperature]", "flop = []")  # fmt: skip
+         "token = [token]", "volt = [voltage]", "kelvin = [temperature]", "flop = []")  # fmt: skip
 UNITS: pint.UnitRegistry[Any] = pint.UnitRegistry(None)
 for base in BASES:
     UNITS.define(base)
 
-EXACT = [function for function in PLAIN if not hasattr(function, "empirical_rows")]
+
+def has_dimensions(function: Callable[..., Any]) -> bool:
+    """A law of pure numbers (a probability of probabilities) has nothing to check, and may use special functions."""
+    names = [function.__name__, *inspect.signature(function).parameters]
+    return any(PINT.get(str(unit_of(name)), "unknown") for name in names)
+
+
+EXACT = [function for function in PLAIN if not hasattr(function, "empirical_rows") and has_dimensions(function)]
 
 
 def test_every_unit_has_a_dimension() -> None:
