@@ -106,7 +106,7 @@ def load_catalog(data: Path | None = None) -> Catalog:
 
 
 def _fact_files(folder: Path) -> Iterable[Path]:
-    special = {"sources.yaml", "models.yaml", "platforms.yaml", "baselines.yaml"}
+    special = {"sources.yaml", "models.yaml", "architectures.yaml", "platforms.yaml", "baselines.yaml"}
     return [path for path in sorted(folder.glob("*.yaml")) if path.name not in special]
 
 

@@ -1,0 +1,194 @@
+"""From accelerator names and number formats to the engines the kernel laws read.
+
+Peaks and memory rates are the part's own facts. Shares of peak, ramps and start times are fitted constants: those of
+the part where it was measured, else of its architecture, else of the measured architecture it is most like.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from codesign.catalog import Catalog
+from codesign.catalog.architectures import lineage
+from codesign.errors import CatalogError, nearest
+from codesign.model.kernels.attention import AttentionEngine
+from codesign.model.kernels.gemm import GemmEngine
+from codesign.model.kernels.moe import MoeEngine
+from codesign.units import Array, gbps_from_gbytes_per_s, gflops_from_tflops
+
+#: number format -> formats whose printed peak its matrix unit runs at, first one printed wins
+_PEAKS: dict[str, tuple[str, ...]] = {
+    "bf16": ("bf16",),
+    "fp16": ("bf16",),
+    "fp8": ("fp8", "bf16"),
+    "fp8_block": ("fp8", "bf16"),
+    "mxfp8": ("fp8", "bf16"),
+    "nvfp4": ("fp4", "fp8", "bf16"),
+    "mxfp4": ("fp4", "fp8", "bf16"),
+    "w4a8": ("fp8", "bf16"),
+    "int8": ("int8", "fp8", "bf16"),
+    "int8_wo": ("bf16",),
+    "int4": ("bf16",),
+}
+#: number format -> formats whose constants it may use, nearest first
+_FORMATS: dict[str, tuple[str, ...]] = {
+    "bf16": ("bf16",),
+    "fp16": ("bf16",),
+    "fp8": ("fp8", "bf16"),
+    "fp8_block": ("fp8_block", "fp8", "bf16"),
+    "mxfp8": ("fp8_block", "fp8", "bf16"),
+    "nvfp4": ("nvfp4", "fp8_block", "fp8", "bf16"),
+    "mxfp4": ("nvfp4", "fp8_block", "fp8", "bf16"),
+    "w4a8": ("w4a8", "fp8_block", "fp8", "bf16"),
+    "int8": ("int8", "fp8", "bf16"),
+    "int8_wo": ("int8_wo", "int4", "bf16"),
+    "int4": ("int4", "int8_wo", "bf16"),
+}
+#: number format -> bytes of one weight and of one activation as the matrix unit reads them, scales included
+WEIGHT_BYTES: dict[str, float] = {
+    "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "mxfp8": 1.03125, "nvfp4": 0.5625, "mxfp4": 0.53125,
+    "w4a8": 0.53125, "int8": 1.0, "int8_wo": 1.0, "int4": 0.5,
+}  # fmt: skip
+ACTIVATION_BYTES: dict[str, float] = {
+    "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp8_block": 1.03125, "mxfp8": 1.03125, "nvfp4": 0.5625, "mxfp4": 2.0,
+    "w4a8": 1.03125, "int8": 1.0, "int8_wo": 2.0, "int4": 2.0,
+}  # fmt: skip
+
+
+def has_accelerator(catalog: Catalog, name: str) -> bool:
+    """Whether a part has what every model needs: a peak, a memory rate and a capacity."""
+    return not _lacking(catalog, name)
+
+
+def accelerator_refusal(catalog: Catalog, name: str) -> str | None:
+    """Why a part cannot be modelled, or None."""
+    known = catalog.technologies("accelerators")
+    if name not in known:
+        return f"accelerator {name!r} is not in accelerators.yaml{nearest(name, known)}"
+    lacking = _lacking(catalog, name)
+    return f"accelerator {name!r} has no {' and no '.join(lacking)} in accelerators.yaml" if lacking else None
+
+
+def _lacking(catalog: Catalog, name: str) -> list[str]:
+    facts = catalog.technologies("accelerators").get(name, {})
+    needed = ("bf16_peak_tflops", "memory_rate_tbytes_per_s", "memory_capacity_gb")
+    return [fact for fact in needed if fact not in facts]
+
+
+def peak_gflops(catalog: Catalog, accelerator: str, dtype: str) -> float:
+    """Printed dense peak of a part in a number format, or in the next wider one it has.
+
+    Raises:
+        CatalogError: the part or the number format is unknown.
+    """
+    if dtype not in _PEAKS:
+        raise CatalogError(f"number format {dtype!r} is unknown{nearest(dtype, _PEAKS)}")
+    facts = catalog.technology("accelerators", accelerator)
+    for name in _PEAKS[dtype]:
+        if f"{name}_peak_tflops" in facts:
+            return float(gflops_from_tflops(facts[f"{name}_peak_tflops"].value))
+    raise CatalogError(f"catalog accelerators.yaml: {accelerator}: no peak for {dtype}")
+
+
+def memory_rate_gbps(catalog: Catalog, accelerator: str) -> float:
+    """Printed peak memory rate of a part."""
+    rate = catalog.value("accelerators", accelerator, "memory_rate_tbytes_per_s")
+    return float(gbps_from_gbytes_per_s(1e3 * rate))
+
+
+def _group(catalog: Catalog, law: str, accelerator: str, dtype: str) -> str:
+    """The group of constants nearest to a part and number format.
+
+    Raises:
+        CatalogError: the number format is unknown or the law has no group for it.
+    """
+    if dtype not in _FORMATS:
+        raise CatalogError(f"number format {dtype!r} is unknown{nearest(dtype, _FORMATS)}")
+    groups = catalog.constants.get(law, {})
+    for form in _FORMATS[dtype]:
+        for part in (*lineage(accelerator), "hopper"):
+            if f"{part} {form}" in groups:
+                return f"{part} {form}"
+    raise CatalogError(f"catalog calibration/{law}.yaml: no group for {accelerator} {dtype}")
+
+
+def _columns(
+    catalog: Catalog, law: str, accelerators: Sequence[str], dtypes: Sequence[str]
+) -> tuple[Callable[[str], Array], Array, Array]:
+    """A reader of fitted constants as columns, with the peaks and memory rates of the parts."""
+    pairs = list(zip(accelerators, dtypes, strict=True))
+    groups = {pair: _group(catalog, law, *pair) for pair in dict.fromkeys(pairs)}
+    peaks = {pair: peak_gflops(catalog, *pair) for pair in groups}
+    rates = {name: memory_rate_gbps(catalog, name) for name in dict.fromkeys(accelerators)}
+
+    def column(name: str) -> Array:
+        values = {group: catalog.constant(law, group, name) for group in dict.fromkeys(groups.values())}
+        return np.array([values[groups[pair]] for pair in pairs])
+
+    return column, np.array([peaks[pair] for pair in pairs]), np.array([rates[name] for name in accelerators])
+
+
+def gemm_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> GemmEngine:
+    """Engines of matrix products, one row per (accelerator, number format).
+
+    Raises:
+        CatalogError: an accelerator or number format is unknown.
+    """
+    column, peaks, rates = _columns(catalog, "gemm", accelerators, dtypes)
+    return GemmEngine(
+        peak_gflops=peaks,
+        compute_frac=column("compute_frac"),
+        half_depth_count=column("half_depth_count"),
+        row_tile_count=column("row_tile_count"),
+        column_tile_count=column("column_tile_count"),
+        launch_ns=column("launch_ns"),
+        memory_rate_gbps=rates,
+        memory_frac=column("memory_frac"),
+        ramp_bytes=column("ramp_bytes"),
+        quantise_passes_count=column("quantise_passes_count"),
+    )
+
+
+def attention_engine(
+    catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str], law: str = "attention"
+) -> AttentionEngine:
+    """Engines of attention, one row per (accelerator, number format of its products).
+
+    Raises:
+        CatalogError: an accelerator or number format is unknown.
+    """
+    column, peaks, rates = _columns(catalog, law, accelerators, dtypes)
+    return AttentionEngine(
+        peak_gflops=peaks,
+        compute_frac=column("compute_frac"),
+        half_context_count=column("half_context_count"),
+        prefill_launch_ns=column("prefill_launch_ns"),
+        memory_rate_gbps=rates,
+        memory_frac=column("memory_frac"),
+        ramp_bytes=column("ramp_bytes"),
+        decode_launch_ns=column("decode_launch_ns"),
+    )
+
+
+def mla_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> AttentionEngine:
+    """Engines of latent attention, one row per (accelerator, number format of its products)."""
+    return attention_engine(catalog, accelerators, dtypes, law="mla")
+
+
+def moe_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> MoeEngine:
+    """Engines of fused expert layers, one row per (accelerator, number format).
+
+    Raises:
+        CatalogError: an accelerator or number format is unknown.
+    """
+    column, peaks, rates = _columns(catalog, "moe_gemm", accelerators, dtypes)
+    return MoeEngine(
+        peak_gflops=peaks,
+        compute_frac=column("compute_frac"),
+        tile_count=column("tile_count"),
+        launch_ns=column("launch_ns"),
+        expert_ns=column("expert_ns"),
+        memory_rate_gbps=rates,
+        memory_frac=column("memory_frac"),
+        permute_passes_count=column("permute_passes_count"),
+    )
