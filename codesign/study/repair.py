@@ -1,0 +1,159 @@
+"""Repair before refusal: a stated order of moves to the nearest design that breaks no rule.
+
+Each rule names the moves that help against it, best first. A move shifts one parameter one step in the one direction that
+parameter may ever be shifted, within what the space lets it be. So repair ends, and what it returns it would leave alone:
+``repair(repair(x)) == repair(x)``. Parameters the space fixes are never touched.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign.space import Choices, Range, Value
+
+Row = dict[str, Value]
+Options = Mapping[str, Choices | Range]
+Excess = Callable[[Sequence[Row]], NDArray[np.float64]]
+
+#: Words in the order in which repair walks them.
+ORDERS: dict[str, tuple[str, ...]] = {
+    "cooling": ("air", "liquid"),
+    "equaliser": ("ctle", "ffe_dfe", "adc_dsp"),
+}
+
+#: The one direction in which repair may shift a parameter.
+DIRECTIONS: dict[str, int] = {
+    "scale_up_lane_rate_gbps": -1,
+    "scale_out_lane_rate_gbps": -1,
+    "scale_up_lanes_count": -1,
+    "scale_up_spare_lanes_count": -1,
+    "scale_up_domain_count": -1,
+    "scale_up_virtual_channels_count": 1,
+    "scale_out_virtual_channels_count": 1,
+    "scale_up_equaliser": 1,
+    "scale_out_equaliser": 1,
+    "scale_up_fec": 1,
+    "scale_out_fec": 1,
+    "scale_up_medium": 1,
+    "scale_out_medium": 1,
+    "scale_up_modulation": -1,
+    "scale_out_modulation": -1,
+    "scale_up_payload_bytes": -1,
+    "scale_out_payload_bytes": -1,
+    "scale_out_tiers_count": 1,
+    "nic_rate_gbps": -1,
+    "memory_stacks_count": -1,
+    "memory_height_count": 1,
+    "memory_pin_rate_gbps": -1,
+    "second_tier_gb": 1,
+    "compute_dies_count": 1,
+    "io_dies_count": 1,
+    "compute_scale_frac": -1,
+    "sram_mb": -1,
+    "cooling": 1,
+    "power_cap_w": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One parameter that repair moved away from what was asked."""
+
+    parameter: str
+    asked: Value
+    repaired: Value
+    rule: str
+
+
+def repair(
+    rows: Sequence[Row],
+    rules: Sequence[str],
+    moves: Mapping[str, Sequence[str]],
+    options: Options,
+    orders: Mapping[str, Sequence[str]],
+    excess: Excess,
+) -> tuple[list[Row], list[list[Change]]]:
+    """Move every row to the nearest design that breaks no rule, or as far as its moves reach.
+
+    Args:
+        rows: Values of the varied parameters, one row per candidate.
+        rules: Names of the rules, in the order in which they are repaired.
+        moves: Rule -> parameters that help against it, best first.
+        options: What the space lets each parameter be.
+        orders: Parameter -> its words in the order repair walks them.
+        excess: ``(rules, n)`` graded excess of some rows; a rule is broken above 0.
+
+    Returns:
+        The repaired rows, and for each the parameters that changed with the rule that asked for it.
+    """
+    current = [dict(row) for row in rows]
+    reasons: list[dict[str, str]] = [{} for _ in rows]
+    pending = list(range(len(current)))
+    while pending:
+        broken = excess([current[i] for i in pending]) > 0.0
+        still = []
+        for at, i in enumerate(pending):
+            step = _first_move(current[i], [r for r, bad in zip(rules, broken[:, at], strict=True) if bad], moves, options, orders)
+            if step is not None:
+                name, value, rule = step
+                current[i][name] = value
+                reasons[i].setdefault(name, rule)
+                still.append(i)
+        pending = still
+    changes = [
+        [Change(name, row[name], now[name], reasons[i][name]) for name in row if now[name] != row[name]]
+        for i, (row, now) in enumerate(zip(rows, current, strict=True))
+    ]
+    return current, changes
+
+
+def _first_move(
+    row: Row,
+    broken: Sequence[str],
+    moves: Mapping[str, Sequence[str]],
+    options: Options,
+    orders: Mapping[str, Sequence[str]],
+) -> tuple[str, Value, str] | None:
+    for rule in broken:
+        for name in moves.get(rule, ()):
+            if name in row and name in options:
+                value = shifted(row[name], options[name], DIRECTIONS[name], orders.get(name))
+                if value is not None:
+                    return name, value, rule
+    return None
+
+
+def shifted(value: Value, options: Choices | Range, direction: int, order: Sequence[str] | None) -> Value | None:
+    """The next allowed value in a direction, or None at the end.
+
+    >>> shifted(8, Choices(choices=(2, 4, 8)), -1, None), shifted(2, Choices(choices=(2, 4, 8)), -1, None)
+    (4, None)
+    >>> shifted("air", Choices(choices=("liquid", "air")), 1, ("air", "liquid"))
+    'liquid'
+    """
+    if isinstance(options, Range):
+        return _shifted_in_range(value, options, direction)
+    if isinstance(value, str):
+        known = [word for word in order or () if word in options.choices]
+        if value not in known:
+            return None
+        at = known.index(value) + direction
+        return known[at] if 0 <= at < len(known) else None
+    numbers = sorted(choice for choice in options.choices if not isinstance(choice, str))
+    beyond = [n for n in numbers if (n - value) * direction > 0]
+    return (min(beyond) if direction > 0 else max(beyond)) if beyond else None
+
+
+def _shifted_in_range(value: Value, options: Range, direction: int) -> Value | None:
+    assert not isinstance(value, str)
+    if options.step is not None:
+        step = options.step
+        moved = value + direction * step
+    elif options.log:
+        moved = value * 1.25**direction
+    else:
+        moved = value + direction * (options.high - options.low) / 16.0
+    bounded = min(max(moved, options.low), options.high)
+    return None if bounded == value else type(value)(bounded)
