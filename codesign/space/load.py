@@ -71,7 +71,7 @@ def _path(loc: tuple[int | str, ...], document: Document) -> tuple[int | str, ..
     path: tuple[int | str, ...] = ()
     here: Any = document.data
     for step in loc:
-        if isinstance(here, dict) and step in here or isinstance(here, list) and isinstance(step, int):
+        if (isinstance(here, dict) and step in here) or (isinstance(here, list) and isinstance(step, int)):
             path = (*path, step)
             here = here[step]
         elif step not in _MEMBERS and not str(step).startswith(("constrained", "function", "tagged", "dict", "tuple")):
@@ -82,7 +82,7 @@ def _path(loc: tuple[int | str, ...], document: Document) -> tuple[int | str, ..
 
 def _said(error: ErrorDetails, path: tuple[int | str, ...]) -> str:
     kind, got = error["type"], _shown(error["input"])
-    if error["loc"][-1] in _WRITTEN:
+    if error["loc"] and error["loc"][-1] in _WRITTEN:
         return f"should be a finite number or a word; got {got}"
     if kind == "extra_forbidden":
         return f"unknown key{nearest(str(path[-1]), _keys_at(path))}"

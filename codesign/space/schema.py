@@ -84,7 +84,7 @@ class Range(_Part):
 
 def _looks_like(entry: Any) -> str:
     """Which of the two kinds an entry under ``vary`` means, so that only that kind's errors are reported."""
-    if isinstance(entry, Choices) or isinstance(entry, dict) and not {"low", "high", "step"} & set(entry):
+    if isinstance(entry, Choices) or (isinstance(entry, dict) and not {"low", "high", "step"} & set(entry)):
         return "Choices"
     return "Range"
 

@@ -95,7 +95,9 @@ def repair(
         broken = excess([current[i] for i in pending]) > 0.0
         still = []
         for at, i in enumerate(pending):
-            step = _first_move(current[i], [r for r, bad in zip(rules, broken[:, at], strict=True) if bad], moves, options, orders)
+            step = _first_move(
+                current[i], [r for r, bad in zip(rules, broken[:, at], strict=True) if bad], moves, options, orders
+            )
             if step is not None:
                 name, value, rule = step
                 current[i][name] = value

@@ -1,0 +1,82 @@
+"""Repair: nearest valid design, a stated order, nothing fixed is touched, and a second pass changes nothing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from codesign.space import Choices, Range
+from codesign.study.repair import DIRECTIONS, Change, Row, repair
+
+OPTIONS = {
+    "scale_up_lanes_count": Choices(choices=(8, 16, 32, 64)),
+    "cooling": Choices(choices=("air", "liquid")),
+    "power_cap_w": Range(low=400, high=1400, step=100),
+}
+ORDERS = {"cooling": ("air", "liquid")}
+RULES = ("edge", "power")
+MOVES = {"edge": ("scale_up_lanes_count",), "power": ("power_cap_w", "cooling")}
+
+
+def excess(rows: Sequence[Row]) -> NDArray[np.float64]:
+    edge = [float(row["scale_up_lanes_count"]) - 24.0 for row in rows]
+    power = [900.0 - float(row["power_cap_w"]) + (500.0 if row["cooling"] == "air" else 0.0) for row in rows]
+    return np.array([edge, power])
+
+
+def test_repair_takes_the_nearest_step_and_says_why() -> None:
+    rows, changes = repair(
+        [{"scale_up_lanes_count": 64, "cooling": "liquid", "power_cap_w": 800}], RULES, MOVES, OPTIONS, ORDERS, excess
+    )
+
+    assert rows == [{"scale_up_lanes_count": 16, "cooling": "liquid", "power_cap_w": 900}]
+    assert changes == [[Change("scale_up_lanes_count", 64, 16, "edge"), Change("power_cap_w", 800, 900, "power")]]
+
+
+def test_repair_uses_the_next_kind_of_move_when_the_first_is_exhausted() -> None:
+    tight = OPTIONS | {"power_cap_w": Range(low=400, high=1000, step=100)}
+
+    rows, _ = repair(
+        [{"scale_up_lanes_count": 8, "cooling": "air", "power_cap_w": 1000}], RULES, MOVES, tight, ORDERS, excess
+    )
+
+    assert rows[0]["cooling"] == "liquid"
+
+
+def test_what_the_space_fixes_is_never_touched() -> None:
+    fixed = {name: options for name, options in OPTIONS.items() if name != "scale_up_lanes_count"}
+
+    rows, _ = repair(
+        [{"scale_up_lanes_count": 64, "cooling": "liquid", "power_cap_w": 900}], RULES, MOVES, fixed, ORDERS, excess
+    )
+
+    assert rows[0]["scale_up_lanes_count"] == 64
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "scale_up_lanes_count": st.sampled_from([8, 16, 32, 64]),
+                "cooling": st.sampled_from(["air", "liquid"]),
+                "power_cap_w": st.sampled_from(range(400, 1500, 100)),
+            }
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_repair_is_idempotent_and_a_batch_is_its_rows(rows: list[Row]) -> None:
+    once, _ = repair(rows, RULES, MOVES, OPTIONS, ORDERS, excess)
+    again, changes = repair(once, RULES, MOVES, OPTIONS, ORDERS, excess)
+
+    assert again == once
+    assert changes == [[] for _ in rows]
+    assert once == [repair([row], RULES, MOVES, OPTIONS, ORDERS, excess)[0][0] for row in rows]
+    assert (excess(once) <= 0).all()
+
+
+def test_every_move_has_one_direction() -> None:
+    assert set(DIRECTIONS.values()) == {-1, 1}
