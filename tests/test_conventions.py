@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -17,7 +17,7 @@ import codesign
 import codesign.cost
 import codesign.model
 from codesign.catalog import Catalog
-from codesign.units import unit_of
+from codesign.units import Array, Numeric, unit_of
 
 ROOT = Path(codesign.__file__).parent
 Function = Callable[..., Any]
@@ -57,6 +57,7 @@ def takes_structs(function: Function) -> bool:
 
 
 EVERY = list(functions())
+CHAINS = [function for function in EVERY if is_chain(function)]
 LAWS = [function for function in EVERY if not is_chain(function)]
 PLAIN = [function for function in LAWS if not takes_structs(function)]
 
@@ -82,8 +83,20 @@ def test_names_and_docstrings_agree_on_units(function: Function) -> None:
     assert f"[{unit_of(function.__name__)}]" in doc.split("Returns:")[-1]
 
 
-@pytest.mark.parametrize("function", EVERY, ids=label)
-def test_every_function_of_the_model_shows_an_example_and_cites_the_bibliography(
+@pytest.mark.parametrize("function", CHAINS, ids=label)
+def test_the_fields_of_a_chains_struct_say_their_unit(function: Function) -> None:
+    hint = get_type_hints(function).get("return")
+
+    for field in fields(hint) if is_dataclass(hint) else ():
+        assert unit_of(field.name) or not is_number(field.type), f"{field.name}: no unit suffix"
+
+
+def is_number(hint: object) -> bool:
+    return hint in (Numeric, Array, float)
+
+
+@pytest.mark.parametrize("function", LAWS, ids=label)
+def test_every_law_of_the_model_shows_an_example_and_cites_the_bibliography(
     function: Function, catalog: Catalog
 ) -> None:
     doc = inspect.getdoc(function) or ""
