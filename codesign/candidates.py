@@ -1,0 +1,153 @@
+"""A batch of candidates: what the search decided, completed by the base platform, as one column per parameter.
+
+`codesign.design.bind` turns it into the numbers the model reads.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign.catalog import Catalog
+from codesign.catalog.platforms import Platform, load_platform
+from codesign.errors import ShapeError, SpaceError, nearest
+from codesign.parameters import BY_NAME, PARAMETERS, Parameter, parameter
+from codesign.space import Choices, Range, Space, Value
+from codesign.units import Array
+
+Column = NDArray[np.float64] | NDArray[np.str_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """One row per candidate, one column per parameter: words as an array of words, numbers as floats; read-only."""
+
+    columns: Mapping[str, NDArray[Any]]
+    accelerator: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        wanted, got = set(BY_NAME), set(self.columns)
+        if wanted != got:
+            raise ShapeError(f"Candidates: missing {sorted(wanted - got)}, unknown {sorted(got - wanted)}")
+        lengths = {len(self.accelerator), *(len(column) for column in self.columns.values())}
+        if len(lengths) > 1:
+            raise ShapeError(f"Candidates: columns differ in length: {sorted(lengths)}")
+        copies = {name: np.array(column) for name, column in self.columns.items()}
+        for copy in copies.values():
+            copy.setflags(write=False)
+        object.__setattr__(self, "columns", MappingProxyType(copies))
+
+    def __len__(self) -> int:
+        return len(self.accelerator)
+
+    def words(self, name: str) -> list[str]:
+        """A column of names."""
+        return [str(word) for word in self.columns[name]]
+
+    def numbers(self, name: str) -> Array:
+        """A column of numbers."""
+        column: Array = self.columns[name]
+        return column
+
+    def row(self, index: int) -> dict[str, Value]:
+        """One candidate as plain values, whole numbers as such."""
+        return {p.name: _plain(p, self.columns[p.name][index]) for p in PARAMETERS}
+
+    def part(self, rows: slice | Sequence[int]) -> "Candidates":
+        """Some rows of the batch."""
+        keep = range(len(self))[rows] if isinstance(rows, slice) else list(rows)
+        at = np.asarray(keep, dtype=np.intp)
+        columns = {name: column[at] for name, column in self.columns.items()}
+        return Candidates(columns, tuple(self.accelerator[i] for i in at))
+
+
+def _plain(of: Parameter, value: Any) -> Value:
+    if of.is_word:
+        return str(value)
+    number = float(value)
+    return int(number) if number.is_integer() else number
+
+
+def assemble(columns: Mapping[str, Sequence[Value] | NDArray[Any]], count: int, space: Space) -> Candidates:
+    """Complete decided columns by what the space fixes and by its base platform.
+
+    Args:
+        columns: Parameter -> its value on each row. A value of None, NaN or "" (a conditional parameter that does not
+            apply) is taken from the platform.
+        count: Number of rows.
+        space: Fixes and names the base platform.
+
+    Raises:
+        SpaceError: a column is not a parameter.
+    """
+    platform = load_platform(space.base, f"{space.name}: base")
+    built: dict[str, NDArray[Any]] = {}
+    for one in PARAMETERS:
+        default = space.fix.get(one.name, platform.parameters[one.name].value)
+        built[one.name] = _column(one, columns.get(one.name), default, count)
+    unknown = set(columns) - set(BY_NAME)
+    if unknown:
+        parameter(min(unknown), space.name)
+    return Candidates(built, (platform.accelerator,) * count)
+
+
+def _column(one: Parameter, given: Sequence[Value] | NDArray[Any] | None, default: Value, count: int) -> NDArray[Any]:
+    if given is None:
+        return np.full(count, default) if one.is_word else np.full(count, float(default))
+    if one.is_word:
+        return np.array([value or default for value in given], dtype=np.str_)
+    numbers = np.array([np.nan if value is None or value == "" else value for value in given], dtype=np.float64)
+    return np.where(np.isnan(numbers), float(default), numbers)
+
+
+def assemble_rows(rows: Sequence[Mapping[str, Value]], space: Space) -> Candidates:
+    """The same from rows, as a sampler gives them."""
+    names = {name: None for row in rows for name in row}
+    return assemble({name: [row.get(name) for row in rows] for name in names}, len(rows), space)  # type: ignore[misc]
+
+
+def platform_candidates(names: Sequence[str]) -> Candidates:
+    """Platforms as they are, one row each.
+
+    Raises:
+        CatalogError: a platform does not exist.
+    """
+    platforms = [load_platform(name, "baselines") for name in names]
+    columns = {one.name: _platform_column(one, platforms) for one in PARAMETERS}
+    return Candidates(columns, tuple(platform.accelerator for platform in platforms))
+
+
+def _platform_column(one: Parameter, platforms: Sequence[Platform]) -> NDArray[Any]:
+    values = [platform.parameters[one.name].value for platform in platforms]
+    return np.array(values, dtype=np.str_ if one.is_word else np.float64)
+
+
+def check_space(space: Space, catalog: Catalog) -> None:
+    """Refuse a space that names what the catalog or the model does not have.
+
+    Raises:
+        SpaceError: names the space, the key, what it got and what it wanted.
+        CatalogError: the base platform does not exist.
+    """
+    platform = load_platform(space.base, f"{space.name}: base")
+    for name, decision in platform.parameters.items():
+        parameter(name, f"platforms.yaml: {space.base}").check(decision.value, catalog, f"platforms.yaml: {space.base}")
+    for name, value in space.fix.items():
+        parameter(name, f"{space.name}: fix").check(value, catalog, f"{space.name}: fix")
+    for name, options in space.vary.items():
+        _check_options(parameter(name, f"{space.name}: vary"), options, catalog, f"{space.name}: vary")
+
+
+def _check_options(one: Parameter, options: Choices | Range, catalog: Catalog, place: str) -> None:
+    if isinstance(options, Range):
+        if one.is_word:
+            wanted = nearest("", one.options(catalog))
+            raise SpaceError(f"{place}: {one.name} is chosen by name, so it needs choices, not a range{wanted}")
+        ends: tuple[Value, ...] = (options.low, options.high)
+    else:
+        ends = options.choices
+    for value in ends:
+        one.check(value, catalog, place)
