@@ -38,9 +38,9 @@ class Software:
     dropout_flag: Numeric  # 1: dropout masks are kept
     sequence_parallel_flag: Numeric  # 1: norms and residuals are split over the tensor ranks
     compiled_flag: Numeric  # 1: element-wise chains are fused by a whole-program compiler
-    eager_flag: Numeric  # 1: element-wise operations run one by one
     graph_frac: Numeric  # share of the launches that a captured graph saves
     expert_graph_frac: Numeric  # the same in layers with experts
+    hybrid_graph_frac: Numeric  # the same in stacks with recurrent layers
     launch_ratio: Numeric  # launches over those of sixteen-bit training (quantisation kernels)
     tp_overlap_flag: Numeric  # 1: tensor collectives run under the products beside them
     dp_overlap_flag: Numeric  # 1: gradient and weight collectives run under the passes
@@ -70,7 +70,7 @@ class TrainingConstants:
     attention_backward_frac: Numeric  # efficiency backward over forward
     score_ratio: Numeric  # traffic of an unfused score matrix over counting every pass
     elementwise_ratio: Numeric  # element-wise traffic over counting each tensor once
-    eager_ratio: Numeric  # the same, extra when operations run one by one
+    compiled_ratio: Numeric  # the same, extra under a whole-program compiler
     permute_ratio: Numeric  # traffic of the token permutation over counting each copy once
     state_ratio: Numeric  # traffic of a recurrent layer over its projections
     expert_launches_count: Numeric  # launches per local expert and pass
