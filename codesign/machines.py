@@ -5,6 +5,7 @@ the part where it was measured, else of its architecture, else of the measured a
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from codesign.catalog.architectures import lineage
 from codesign.errors import CatalogError, nearest
 from codesign.model.kernels.attention import AttentionEngine
 from codesign.model.kernels.gemm import GemmEngine
+from codesign.model.kernels.mla import MlaEngine
 from codesign.model.kernels.moe import MoeEngine
 from codesign.units import Array, gbps_from_gbytes_per_s, gflops_from_tflops
 
@@ -29,12 +31,14 @@ _PEAKS: dict[str, tuple[str, ...]] = {
     "int8": ("int8", "fp8", "bf16"),
     "int8_wo": ("bf16",),
     "int4": ("bf16",),
+    "bf16-kv8": ("bf16",),
+    "fp16-kv8": ("bf16",),
 }
 #: number format -> formats whose constants it may use, nearest first
 _FORMATS: dict[str, tuple[str, ...]] = {
     "bf16": ("bf16",),
     "fp16": ("bf16",),
-    "fp8": ("fp8", "bf16"),
+    "fp8": ("fp8", "bf16-kv8", "bf16"),
     "fp8_block": ("fp8_block", "fp8", "bf16"),
     "mxfp8": ("fp8_block", "fp8", "bf16"),
     "nvfp4": ("nvfp4", "fp8_block", "fp8", "bf16"),
@@ -43,7 +47,11 @@ _FORMATS: dict[str, tuple[str, ...]] = {
     "int8": ("int8", "fp8", "bf16"),
     "int8_wo": ("int8_wo", "int4", "bf16"),
     "int4": ("int4", "int8_wo", "bf16"),
+    "bf16-kv8": ("bf16-kv8", "bf16"),
+    "fp16-kv8": ("bf16-kv8", "bf16"),
 }
+#: part or architecture whose constants serve where nothing nearer was measured
+_MEASURED = "hopper"
 #: number format -> bytes of one weight and of one activation as the matrix unit reads them, scales included
 WEIGHT_BYTES: dict[str, float] = {
     "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "mxfp8": 1.03125, "nvfp4": 0.5625, "mxfp4": 0.53125,
@@ -53,6 +61,57 @@ ACTIVATION_BYTES: dict[str, float] = {
     "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp8_block": 1.03125, "mxfp8": 1.03125, "nvfp4": 0.5625, "mxfp4": 2.0,
     "w4a8": 1.03125, "int8": 1.0, "int8_wo": 2.0, "int4": 2.0,
 }  # fmt: skip
+
+
+#: fitted constants of a matrix product, as calibration/gemm.yaml and `GemmEngine` name them
+GEMM_CONSTANTS = (
+    "compute_frac",
+    "half_depth_count",
+    "idle_area_count",
+    "memory_frac",
+    "exposed_frac",
+    "launch_ns",
+    "step_ns",
+    "steps_count",
+    "quantise_launch_ns",
+    "quantise_bytes",
+)
+#: the same for attention and latent attention
+ATTENTION_CONSTANTS = (
+    "compute_frac",
+    "head_offset_count",
+    "key_offset_count",
+    "prefill_memory_frac",
+    "block_ns",
+    "key_step_ns",
+    "prefill_launch_ns",
+    "memory_frac",
+    "head_memory_ratio",
+    "pair_ns",
+    "head_pair_ns",
+    "query_ns",
+    "step_ns",
+    "steps_count",
+    "decode_launch_ns",
+    "head_launch_ns",
+    "group_limit_count",
+)
+MLA_CONSTANTS = (
+    "compute_frac",
+    "key_offset_count",
+    "prefill_memory_frac",
+    "block_ns",
+    "key_step_ns",
+    "prefill_launch_ns",
+    "memory_frac",
+    "decode_compute_frac",
+    "exposed_frac",
+    "sequence_ns",
+    "query_ns",
+    "step_ns",
+    "steps_count",
+    "decode_launch_ns",
+)
 
 
 def has_accelerator(catalog: Catalog, name: str) -> bool:
@@ -96,8 +155,10 @@ def memory_rate_gbps(catalog: Catalog, accelerator: str) -> float:
     return float(gbps_from_gbytes_per_s(1e3 * rate))
 
 
-def _group(catalog: Catalog, law: str, accelerator: str, dtype: str) -> str:
-    """The group of constants nearest to a part and number format.
+def _group(catalog: Catalog, law: str, accelerator: str, dtype: str, kernels: Sequence[str] = ("",)) -> str:
+    """The group of constants nearest to a part, format and kernel: ``part.format`` or ``part.format.kernel``.
+
+    Nearest kernel first at the nearest part, then the nearest format.
 
     Raises:
         CatalogError: the number format is unknown or the law has no group for it.
@@ -106,26 +167,38 @@ def _group(catalog: Catalog, law: str, accelerator: str, dtype: str) -> str:
         raise CatalogError(f"number format {dtype!r} is unknown{nearest(dtype, _FORMATS)}")
     groups = catalog.constants.get(law, {})
     for form in _FORMATS[dtype]:
-        for part in (*lineage(accelerator), "hopper"):
-            if f"{part} {form}" in groups:
-                return f"{part} {form}"
+        for kernel in kernels:
+            for part in (*lineage(accelerator), _MEASURED):
+                name = f"{part}.{form}.{kernel}".rstrip(".")
+                if name in groups:
+                    return name
     raise CatalogError(f"catalog calibration/{law}.yaml: no group for {accelerator} {dtype}")
 
 
 def _columns(
-    catalog: Catalog, law: str, accelerators: Sequence[str], dtypes: Sequence[str]
+    catalog: Catalog,
+    law: str,
+    accelerators: Sequence[str],
+    dtypes: Sequence[str],
+    kernels: Sequence[tuple[str, ...]] | None = None,
 ) -> tuple[Callable[[str], Array], Array, Array]:
-    """A reader of fitted constants as columns, with the peaks and memory rates of the parts."""
-    pairs = list(zip(accelerators, dtypes, strict=True))
-    groups = {pair: _group(catalog, law, *pair) for pair in dict.fromkeys(pairs)}
-    peaks = {pair: peak_gflops(catalog, *pair) for pair in groups}
+    """A reader of fitted constants as columns, with the peaks and memory rates of the parts.
+
+    The peak is that of the row's own format: shares of peak carry over from a neighbouring format. Attention libraries
+    choose the format of their products by themselves, so there the peak is that of the format the group was fitted in.
+    """
+    keys = list(zip(accelerators, dtypes, kernels or [("",)] * len(accelerators), strict=True))
+    groups = {key: _group(catalog, law, *key) for key in dict.fromkeys(keys)}
+    fitted = law in ("attention", "mla")
+    forms = {key: group.split(".")[1] if fitted else key[1] for key, group in groups.items()}
+    peaks = {key: peak_gflops(catalog, key[0], form) for key, form in forms.items()}
     rates = {name: memory_rate_gbps(catalog, name) for name in dict.fromkeys(accelerators)}
 
     def column(name: str) -> Array:
         values = {group: catalog.constant(law, group, name) for group in dict.fromkeys(groups.values())}
-        return np.array([values[groups[pair]] for pair in pairs])
+        return np.array([values[groups[key]] for key in keys])
 
-    return column, np.array([peaks[pair] for pair in pairs]), np.array([rates[name] for name in accelerators])
+    return column, np.array([peaks[key] for key in keys]), np.array([rates[name] for name in accelerators])
 
 
 def gemm_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> GemmEngine:
@@ -135,44 +208,59 @@ def gemm_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[
         CatalogError: an accelerator or number format is unknown.
     """
     column, peaks, rates = _columns(catalog, "gemm", accelerators, dtypes)
-    return GemmEngine(
-        peak_gflops=peaks,
-        compute_frac=column("compute_frac"),
-        half_depth_count=column("half_depth_count"),
-        row_tile_count=column("row_tile_count"),
-        column_tile_count=column("column_tile_count"),
-        launch_ns=column("launch_ns"),
-        memory_rate_gbps=rates,
-        memory_frac=column("memory_frac"),
-        ramp_bytes=column("ramp_bytes"),
-        quantise_passes_count=column("quantise_passes_count"),
-    )
+    return GemmEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in GEMM_CONSTANTS})
 
 
 def attention_engine(
-    catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str], law: str = "attention"
+    catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str], kv_dtypes: Sequence[str] | None = None
 ) -> AttentionEngine:
-    """Engines of attention, one row per (accelerator, number format of its products).
+    """Engines of attention, one row per (accelerator, format of its products, format of its cache).
+
+    The cache has the format of the products unless said.
 
     Raises:
         CatalogError: an accelerator or number format is unknown.
     """
-    column, peaks, rates = _columns(catalog, law, accelerators, dtypes)
-    return AttentionEngine(
-        peak_gflops=peaks,
-        compute_frac=column("compute_frac"),
-        half_context_count=column("half_context_count"),
-        prefill_launch_ns=column("prefill_launch_ns"),
-        memory_rate_gbps=rates,
-        memory_frac=column("memory_frac"),
-        ramp_bytes=column("ramp_bytes"),
-        decode_launch_ns=column("decode_launch_ns"),
-    )
+    forms = _cache_forms(dtypes, kv_dtypes)
+    column, peaks, rates = _columns(catalog, "attention", accelerators, forms)
+    constants = {name: column(name) for name in ATTENTION_CONSTANTS}
+    return AttentionEngine(peak_gflops=peaks, memory_rate_gbps=rates, **constants)
 
 
-def mla_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> AttentionEngine:
-    """Engines of latent attention, one row per (accelerator, number format of its products)."""
-    return attention_engine(catalog, accelerators, dtypes, law="mla")
+def mla_engine(
+    catalog: Catalog,
+    accelerators: Sequence[str],
+    dtypes: Sequence[str],
+    kv_dtypes: Sequence[str] | None = None,
+    kernels: Sequence[str] | None = None,
+) -> MlaEngine:
+    """Engines of latent attention, one row per (accelerator, format of its products, format of its cache).
+
+    ``kernels`` names the library as the case files do; the library of the serving engine with the best kernels else.
+
+    Raises:
+        CatalogError: an accelerator or number format is unknown.
+    """
+    named = [(name, "default") for name in kernels or ["default"] * len(accelerators)]
+    column, peaks, rates = _columns(catalog, "mla", accelerators, _cache_forms(dtypes, kv_dtypes), named)
+    return MlaEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in MLA_CONSTANTS})
+
+
+def latent_prompt_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> AttentionEngine:
+    """Engines that time latent prompts by `prefill_attention_ns` at the mean of key and value width."""
+    heads, latent = attention_engine(catalog, accelerators, dtypes), mla_engine(catalog, accelerators, dtypes)
+    shared = ("compute_frac", "key_offset_count", "prefill_memory_frac", "block_ns", "key_step_ns", "prefill_launch_ns")
+    return replace(heads, head_offset_count=0.0, **{name: getattr(latent, name) for name in shared})
+
+
+def _cache_forms(dtypes: Sequence[str], kv_dtypes: Sequence[str] | None) -> list[str]:
+    """Format words of attention constants: products and cache in one word."""
+    caches = kv_dtypes or dtypes
+    wide = ("bf16", "fp16")
+    return [
+        f"{dtype}-kv8" if dtype in wide and cache not in wide else dtype
+        for dtype, cache in zip(dtypes, caches, strict=True)
+    ]
 
 
 def moe_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> MoeEngine:

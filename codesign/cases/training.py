@@ -1,6 +1,6 @@
 """Replay of measured training jobs: the columns of a row become a job, a layout and a release of software."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -18,10 +18,12 @@ from codesign.machines import (
     has_accelerator,
     memory_rate_gbps,
     mla_engine,
+    latent_prompt_engine,
 )
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.kernels.attention import AttentionEngine
 from codesign.model.kernels.gemm import GemmEngine
+from codesign.model.kernels.mla import MlaEngine
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.training import TrainingStep, training_step
@@ -96,7 +98,7 @@ def bind(rows: CaseRows, catalog: Catalog) -> Replay:
         transformer=transformer,
         job=_job(rows, catalog, degrees, formats, releases, transformer),
         layout=layout,
-        engines=_engines(catalog, names, formats, transformer, split),
+        engines=_engines(catalog, names, formats, split),
         fabric=fabric,
         machine=_machine(catalog, names, degrees["n_accel"], split),
         software=software,
@@ -215,22 +217,18 @@ def _job(
 
 
 def _engines(
-    catalog: Catalog, names: list[str], formats: list[str], t: Transformer, split: Array
+    catalog: Catalog, names: list[str], formats: list[str], split: Array
 ) -> TrainingEngines:
     """Products in the row's format, head and attention in sixteen bits; parts that count as several ranks are split."""
     wide = ["bf16"] * len(names)
     gemm, head = gemm_engine(catalog, names, formats), gemm_engine(catalog, names, wide)
     heads, latent = attention_engine(catalog, names, wide), mla_engine(catalog, names, wide)
-    mla = np.asarray(t.mla_flag) > 0.0
-    chosen = {
-        f.name: np.where(mla, getattr(latent, f.name), getattr(heads, f.name)) for f in fields(AttentionEngine) if f.init
-    }
     return TrainingEngines(
-        gemm=_share(gemm, split), head=_share(head, split), attention=_share(AttentionEngine(**chosen), split)
+        gemm=_share(gemm, split), head=_share(head, split), attention=_share(heads, split), latent=_share(latent, split)
     )
 
 
-E_ = TypeVar("E_", GemmEngine, AttentionEngine)
+E_ = TypeVar("E_", GemmEngine, AttentionEngine, MlaEngine)
 
 
 def _share(engine: E_, split: Array) -> E_:

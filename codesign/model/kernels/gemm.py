@@ -12,19 +12,21 @@ from codesign.units import Numeric, empirical
 class GemmEngine:
     """Matrix unit, memory path and library of one accelerator at one number format.
 
-    What depends on the hardware alone is worked out once, when the engine is made: ``ns_per_*`` fields.
+    What depends on the hardware alone is worked out once, when the engine is made: the ``ns_per_*`` fields.
     """
 
     peak_gflops: Numeric  # dense peak of the matrix unit in this number format
-    compute_frac: Numeric  # share of the peak a long product sustains
-    half_depth_count: Numeric  # inner dimension at which prologue and epilogue cost as much as the product
-    row_tile_count: Numeric  # rows of one output tile: fewer rows cost the same time
-    column_tile_count: Numeric  # columns of one output tile
-    launch_ns: Numeric  # time of a product with nothing to do
+    compute_frac: Numeric  # share of the peak that a large product sustains
+    half_depth_count: Numeric  # inner dimension at which filling and draining cost as much as the product
+    idle_area_count: Numeric  # outputs by which padding to tiles and the last wave enlarge a product
     memory_rate_gbps: Numeric  # peak rate of the memory
-    memory_frac: Numeric  # share of that rate a long product sustains
-    ramp_bytes: Numeric  # bytes by which the approach to the sustained memory rate is delayed
-    quantise_passes_count: Numeric  # passes over the activations that write them in this number format
+    memory_frac: Numeric  # share of that rate that a large product sustains
+    exposed_frac: Numeric  # share of the shorter of arithmetic and memory that the longer does not hide
+    launch_ns: Numeric  # a product with nothing to do
+    step_ns: Numeric  # latency of one inner step of a tile
+    steps_count: Numeric  # inner dimension beyond which the library splits it over more tiles
+    quantise_launch_ns: Numeric  # start of the kernels that bring activations into this number format
+    quantise_bytes: Numeric  # traffic of those kernels per activation
     ns_per_flop: Numeric = field(init=False)
     ns_per_byte: Numeric = field(init=False)
 
@@ -43,10 +45,13 @@ def gemm_ns(
     activation_bytes: Numeric,
     engine: GemmEngine,
 ) -> Numeric:
-    """Time of ``(m, k) x (k, n)``: start, quantisation, then the slower of arithmetic and memory.
+    """Time of ``(m, k) x (k, n)``: start, quantisation, the slower of arithmetic and memory, a share of the other.
 
-    Rows and columns are padded to the output tile of the library; a short inner dimension pays for filling and
-    draining the pipeline. The output is written in two bytes. Caches are cold: weights come from memory.
+    Arithmetic is ``2 (m n + idle area) (k + half depth)``: the idle area stands for outputs computed beside the matrix
+    (tile padding, the last wave), the half depth for filling and draining a tile. A short product is bound by the
+    latency of its inner steps, until the library splits a long inner dimension over more tiles. Which tile the library
+    picks for one shape is not modelled: that is the remaining scatter of single shapes. Caches start cold, the result
+    is written in two bytes.
 
     Args:
         m_count: Rows of the activations (tokens). [count], > 0
@@ -60,17 +65,20 @@ def gemm_ns(
         Time of one call. [ns]
 
     Source:
-        williams-2009: attainable = min(peak, bandwidth x intensity); tile, depth and start terms are ours.
+        williams-2009: attainable = min(peak, bandwidth x intensity); start, area, depth and step terms are fitted.
 
-    >>> engine = GemmEngine(1e6, 1.0, 0.0, 1.0, 1.0, 0.0, 8e3, 1.0, 0.0, 0.0)
+    >>> engine = GemmEngine(1e6, 1.0, 0.0, 0.0, 8e3, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     >>> float(gemm_ns(1000.0, 1000.0, 1000.0, 2.0, 2.0, engine))  # 6 MB at 1000 byte/ns
     6000.0
     """
-    rows_count = np.ceil(m_count / engine.row_tile_count) * engine.row_tile_count
-    columns_count = np.ceil(n_count / engine.column_tile_count) * engine.column_tile_count
-    compute_ns = 2.0 * rows_count * columns_count * (k_count + engine.half_depth_count) * engine.ns_per_flop
-    moved_bytes = m_count * k_count * activation_bytes + n_count * (k_count * weight_bytes + 2.0 * m_count)
-    memory_ns = (moved_bytes + engine.ramp_bytes) * engine.ns_per_byte
-    quantise_ns = engine.quantise_passes_count * (m_count * k_count * (2.0 + activation_bytes)) * engine.ns_per_byte
-    time_ns: Numeric = engine.launch_ns + quantise_ns + np.maximum(compute_ns, memory_ns)
+    area_count = m_count * n_count
+    inputs_count = m_count * k_count
+    depth_count = k_count + engine.half_depth_count
+    compute_ns = (area_count + engine.idle_area_count) * depth_count * (2.0 * engine.ns_per_flop)
+    moved_bytes = n_count * k_count * weight_bytes + inputs_count * activation_bytes + 2.0 * area_count
+    memory_ns = moved_bytes * engine.ns_per_byte
+    latency_ns = engine.step_ns * np.minimum(k_count, engine.steps_count) + engine.launch_ns
+    quantise_ns = inputs_count * (engine.quantise_bytes * engine.ns_per_byte) + engine.quantise_launch_ns
+    exposed_ns = np.minimum(compute_ns, memory_ns) * engine.exposed_frac
+    time_ns: Numeric = latency_ns + quantise_ns + np.maximum(compute_ns, memory_ns) + exposed_ns
     return time_ns
