@@ -145,6 +145,58 @@ def cost_inputs(catalog: Catalog, choice: CostChoice, scenario: Scenario, draws:
     return _bound(_Reader(catalog, draws or {}), choice, scenario)
 
 
+def purchased_inputs(
+    catalog: Catalog, capital_usd: Numeric, busy_w: Numeric, scenario: Scenario, draws: Draws | None = None
+) -> CostInputs:
+    """The bill of a machine that is bought whole: one price per accelerator, network included, and its power.
+
+    Raises:
+        CatalogError: an override is not in the catalog.
+    """
+    reader = _Reader(catalog, draws or {})
+    said = _scenario(reader, scenario)
+    line = {name: reader.one("wafers", "line-300mm", name) for name in _LINE}
+    no_die = DieInputs(
+        die_area_mm2=0.0, wafer_usd=0.0, defects_per_mm2=0.0, critical_frac=1.0, spare_cores_count=0.0, **line
+    )
+    nothing = NetworkInputs(*(0.0 for _ in NetworkInputs.__slots__))
+    parts = {name: 0.0 for name in PackageInputs.__slots__} | {
+        "bond_yield_frac": 1.0, "final_yield_frac": 1.0, "carrier_area_mm2": 1.0, "carrier_radius_mm": 145.0,
+        "carrier_scribe_mm": 1.0, "carrier_clustering_count": 1.0,
+    }  # fmt: skip
+    rest = {name: 0.0 for name in ("compute_serdes_mm2", "compute_buffer_mm2", "io_serdes_mm2", "io_buffer_mm2")}
+    return CostInputs(
+        compute=no_die,
+        io=no_die,
+        package=PackageInputs(**parts),
+        scale_up=nothing,
+        scale_out=nothing,
+        front_end=nothing,
+        host=HostInputs(capital_usd, 0.0, 0.0, busy_w, 0.0, 0.0),
+        energy=EnergyInputs(busy_w=busy_w, idle_w=busy_w, peak_w=busy_w, **{name: said[name] for name in _ENERGY}),
+        finance=FinanceInputs(**{name: said[name] for name in FinanceInputs.__slots__}),
+        design_usd=0.0,
+        masks_usd=0.0,
+        licences_usd=0.0,
+        volume_count=said["volume_count"],
+        **rest,
+    )
+
+
+def drawn(facts: Mapping[FactKey, Fact], count: int, seed: int) -> dict[FactKey, Numeric]:
+    """Draws of every fact between its low and its high, triangular around its value, as ``(s, 1)`` columns.
+
+    Each fact has its own stream, so two designs that share a fact see the same draws of it and their difference is
+    theirs alone.
+    """
+    draws: dict[FactKey, Numeric] = {}
+    for key, fact in facts.items():
+        if fact.high > fact.low:
+            stream = np.random.default_rng([seed, *".".join(key).encode()])
+            draws[key] = stream.triangular(fact.low, fact.value, fact.high, (count, 1))
+    return draws
+
+
 def facts_read(catalog: Catalog, choice: CostChoice, scenario: Scenario) -> dict[FactKey, Fact]:
     """The facts that a bill rests on, in the order in which they are read."""
     reader = _Reader(catalog, {})
