@@ -1,0 +1,78 @@
+"""Retry in the chain: what losses cost the reference message in rate and in time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from codesign.columns import freeze
+from codesign.model.link.coding import Coding
+from codesign.model.link.inputs import LinkInputs
+from codesign.model.link.retry import (
+    go_back_frac,
+    loss_events,
+    mean_losses_count,
+    selective_delay_ns,
+    selective_frac,
+    selective_mean_ns,
+    selective_spread_ns,
+    window_count,
+)
+from codesign.units import Numeric
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recovery:
+    """What losses cost in rate and in time."""
+
+    frac: Numeric
+    delay_ns: Numeric
+    mean_ns: Numeric
+    sd_ns: Numeric
+    tail_ns: Numeric
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+
+def recovery(inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Numeric) -> Recovery:
+    """Go-back-N, selective retry, or none (then the transport's timeout repairs a loss).
+
+    Args:
+        inputs: The link.
+        line: Losses and times of flits.
+        flits: Flits of the reference message. [count]
+        round_trip_ns: From sending a flit to sending it again. [ns]
+
+    Returns:
+        Useful share, delay of one loss, mean, spread and tail of the delay a message meets.
+
+    Source:
+        kurose-ross: go-back-N and selective repeat.
+
+    >>> from codesign.model.link.example import example_inputs
+    >>> from codesign.model.link.chain import link
+    >>> line = link(example_inputs()).coding
+    >>> float(recovery(example_inputs(), line, 10.0, 200.0).delay_ns)
+    200.0
+    """
+    retry, load = inputs.retry, inputs.load
+    loss, links, tail = line.flit_loss_prob, load.parallel_links_count, load.tail_prob
+    selective = retry.selective_flag
+    local = np.maximum(retry.go_back_flag, selective)
+    delay = local * round_trip_ns + (1.0 - local) * (retry.timeout_ns + round_trip_ns)
+    back = go_back_frac(loss, window_count(delay, line.flit_ns))
+    events = loss_events(mean_losses_count(loss, flits), links, tail)
+    mean, spread = events.mean_count * delay, events.sd_count * delay
+    worst = events.quantile_count * delay
+    picked = (
+        selective_mean_ns(loss, flits, line.flit_ns, delay, links),
+        selective_spread_ns(loss, flits, line.flit_ns, delay, links),
+        selective_delay_ns(loss, flits, line.flit_ns, delay, links, tail),
+    )
+    return Recovery(
+        frac=back + selective * (selective_frac(loss) - back),
+        delay_ns=delay,
+        mean_ns=mean + selective * (picked[0] - mean),
+        sd_ns=spread + selective * (picked[1] - spread),
+        tail_ns=worst + selective * (picked[2] - worst),
+    )

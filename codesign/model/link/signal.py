@@ -1,0 +1,151 @@
+"""From the channel and the SerDes to the bit error ratio at the slicer: the first part of the chain."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from codesign.columns import freeze
+from codesign.model.link.channel import connector_loss_db, line_loss_db, twinax_loss_db_per_m
+from codesign.model.link.fec import propagated_error_prob
+from codesign.model.link.inputs import ChannelInputs, LinkInputs, SerdesFit, SerdesInputs
+from codesign.model.link.pam import level_variance_ratio, required_snr_db, symbol_error_log10_ratio, symbol_rate_ghz
+from codesign.model.link.serdes import (
+    interference_ratio,
+    jitter_ratio,
+    noise_enhancement_db,
+    quantisation_ratio,
+    ratio_from_db,
+    receiver_noise_ratio,
+    slicer_snr_db,
+)
+from codesign.units import Numeric
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signal:
+    """What arrives at the slicer of a lane."""
+
+    nyquist_ghz: Numeric
+    fixed_loss_db: Numeric  # without the cable
+    cable_db_per_m: Numeric
+    insertion_loss_db: Numeric
+    snr_db: Numeric  # after the margin the design must keep
+    required_snr_db: Numeric
+    margin_db: Numeric
+    slicer_error_prob: Numeric  # line symbols wrong, propagation included
+    pre_fec_ber: Numeric
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+
+def fixed_loss_db(channel: ChannelInputs, frequency_ghz: Numeric) -> Numeric:
+    """Loss of one electrical segment without its cable: packages, boards, connectors.
+
+    Args:
+        channel: The way of the signal.
+        frequency_ghz: Frequency. [GHz]
+
+    Returns:
+        Loss. [dB]
+
+    Source:
+        ieee-802.3dj-d3.3: loss budget as the sum of its parts.
+
+    >>> from codesign.model.link.example import example_inputs
+    >>> bool(fixed_loss_db(example_inputs().channel, 26.56) > 1.0)
+    True
+    """
+    package = line_loss_db(
+        frequency_ghz, channel.package_mm, channel.package_per_mm, channel.package_sqrt_ns_per_mm,
+        channel.package_ns_per_mm,
+    )  # fmt: skip
+    board = line_loss_db(
+        frequency_ghz, channel.board_mm, 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm
+    )
+    return package + board + connector_loss_db(
+        frequency_ghz, channel.connectors_count, channel.connector_db, channel.connector_ghz
+    )
+
+
+def noise_ratio(
+    loss_db: Numeric, crosstalk_db: Numeric, own_snr_db: Numeric, serdes: SerdesInputs, fit: SerdesFit
+) -> Numeric:
+    """All noise over mean signal power at the slicer.
+
+    Args:
+        loss_db: Insertion loss at half the symbol rate. [dB]
+        crosstalk_db: Transmitted signal over crosstalk at the receiver input. [dB]
+        own_snr_db: Signal over noise of a linear optical part. [dB]
+        serdes: The lane.
+        fit: Fitted factors.
+
+    Returns:
+        Noise over signal. [1]
+
+    Source:
+        ieee-802.3-annex-93a: sum of variances, equations 93A-29 to 93A-36.
+
+    >>> from codesign.model.link.example import example_inputs
+    >>> inputs = example_inputs()
+    >>> bool(noise_ratio(30.0, 60.0, 200.0, inputs.serdes, inputs.fit) > 0.0)
+    True
+    """
+    variance = level_variance_ratio(serdes.levels_count)
+    enhancement = noise_enhancement_db(loss_db, serdes.feedback_frac, fit.shape_ratio)
+    symbol_ghz = symbol_rate_ghz(serdes.lane_rate_gbps, serdes.symbol_bits)
+    receiver = receiver_noise_ratio(serdes.noise_v2_per_ghz, symbol_ghz, serdes.amplitude_v, variance, enhancement)
+    crosstalk = ratio_from_db(crosstalk_db - enhancement)
+    transmitter = ratio_from_db(serdes.transmitter_snr_db) / variance
+    interference = interference_ratio(
+        loss_db, serdes.taps_count, fit.reference_loss_db, fit.uncorrected_ratio, fit.memory_count, fit.floor_ratio
+    )
+    jitter = jitter_ratio(serdes.random_ui, serdes.bounded_ui, fit.slope_ratio)
+    quantisation = quantisation_ratio(serdes.converter_bits_count, serdes.crest_db)
+    return receiver + crosstalk + transmitter + interference + jitter + quantisation + ratio_from_db(own_snr_db)
+
+
+def signal(inputs: LinkInputs) -> Signal:
+    """From the channel to the bit error ratio before the code, over all electrical segments.
+
+    Args:
+        inputs: The link.
+
+    Returns:
+        Loss, signal-to-noise ratio, margin against the code's limit, error ratio.
+
+    Source:
+        ieee-802.3-annex-93a: the budget; the margin is asked for as the operating margin is.
+
+    >>> from codesign.model.link.example import example_inputs
+    >>> 10.0 < float(signal(example_inputs()).snr_db) < 40.0
+    True
+    """
+    channel, medium, serdes, fec = inputs.channel, inputs.medium, inputs.serdes, inputs.fec
+    bits = serdes.symbol_bits
+    nyquist = 0.5 * symbol_rate_ghz(serdes.lane_rate_gbps, bits)
+    per_m = twinax_loss_db_per_m(
+        nyquist, channel.cable_low_ghz, channel.cable_low_db_per_m, channel.cable_high_ghz,
+        channel.cable_high_db_per_m, channel.conductor_ratio,
+    )  # fmt: skip
+    fixed = fixed_loss_db(channel, nyquist)
+    loss = fixed + per_m * channel.cable_m
+    noise = noise_ratio(loss, channel.crosstalk_db, medium.own_snr_db, serdes, inputs.fit)
+    snr = slicer_snr_db(noise, serdes.level_mismatch_ratio, serdes.sequence_gain_db) - serdes.implementation_db
+    first = 10.0 ** symbol_error_log10_ratio(snr, serdes.levels_count)
+    wrong = propagated_error_prob(first, serdes.propagation_prob)
+    share = medium.segments_count * (1.0 - serdes.propagation_prob) / bits
+    allowed = np.maximum((fec.limit_ber - medium.own_ber) / share, 1e-18)
+    required = required_snr_db(np.minimum(allowed, 0.4 / bits), serdes.levels_count, 1.0)
+    ber = np.minimum(medium.segments_count * wrong / bits + medium.own_ber, 0.5)
+    return Signal(
+        nyquist_ghz=nyquist,
+        fixed_loss_db=fixed,
+        cable_db_per_m=per_m,
+        insertion_loss_db=loss,
+        snr_db=snr,
+        required_snr_db=required,
+        margin_db=snr - required,
+        slicer_error_prob=np.minimum(ber * bits, 0.999),
+        pre_fec_ber=ber,
+    )
