@@ -52,6 +52,7 @@ SUFFIXES: dict[str, str] = {
     "_gflops": "Gflop/s",
     "_flop": "flop",
     "_pj_per_flop": "pJ/flop",
+    "_pj_per_mm2": "pJ/mm2",
     "_bytes_per_ns": "byte/ns",
     "_bytes_per_mm": "byte/mm",
     "_gbps_per_mm": "Gb/s/mm",
