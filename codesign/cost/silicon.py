@@ -244,4 +244,5 @@ def break_even_count(older: Programme, newer: Programme) -> Numeric:
     """
     step_usd = np.maximum(newer.nre_usd - older.nre_usd, 0.0)
     saving_usd = np.maximum(older.unit_usd - newer.unit_usd, 0.0)
-    return np.where(step_usd > 0.0, np.minimum(step_usd / np.maximum(saving_usd, 1e-6), 1e9), 0.0)
+    least_usd = np.maximum(step_usd, 1e-9) / 1e9  # a smaller saving would need more than a billion units
+    return np.where(step_usd > 0.0, step_usd / np.maximum(saving_usd, least_usd), 0.0)

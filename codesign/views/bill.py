@@ -1,13 +1,14 @@
 """The bill as rows, what moves it, and how far it stands from published hourly costs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from codesign.catalog import Catalog, Fact
-from codesign.cost.bill import Bill, bill
+from codesign.cost.bill import Bill, CostInputs, bill
 from codesign.cost.ownership import capital_recovery_frac
+from codesign.cost.silicon import Programme, break_even_count
 from codesign.prices import Draws, FactKey, Scenario, purchased_inputs
 from codesign.units import Array, Numeric
 
@@ -122,6 +123,22 @@ def chance_of_being_cheaper(first_usd: Numeric, second_usd: Numeric) -> float:
     """Share of draws in which the first is cheaper; a tie is half."""
     first, second = np.broadcast_arrays(first_usd, second_usd)
     return float(np.mean(np.where(first < second, 1.0, np.where(first > second, 0.0, 0.5))))
+
+
+def break_even_volume(older: CostInputs, newer: CostInputs) -> Numeric:
+    """Accelerators after which the newer generation's start has paid for itself, a billion if it never does.
+
+    Both are counted as their owner pays for them: the unit with its network, host and facility, so a SerDes that saves
+    switches or optics is credited for them.
+    """
+    programmes = [
+        Programme(
+            nre_usd=inputs.design_usd + inputs.masks_usd + inputs.licences_usd,
+            unit_usd=bill(replace(inputs, design_usd=0.0, masks_usd=0.0, licences_usd=0.0)).capital.total_usd,
+        )
+        for inputs in (older, newer)
+    ]
+    return break_even_count(*programmes)
 
 
 def gap_rows(catalog: Catalog, part: str, who: str) -> list[GapRow]:

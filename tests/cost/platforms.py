@@ -1,4 +1,9 @@
-"""Three published accelerators as the cost model sees them, shared by the tests of this folder."""
+"""Published accelerators as the cost model sees them, shared by the tests of this folder.
+
+Only H100 and B200 were looked at while the price ranges were chosen; H200 and MI300X were not.
+"""
+
+from dataclasses import replace
 
 from codesign.prices import CostChoice, NetworkChoice
 
@@ -48,4 +53,25 @@ B200 = CostChoice(
     peak_w=14_300 / 8,
     host="hgx-8",
     cooling="air",
+)
+
+H200 = replace(H100, memory="hbm3e", stacks_count=6.0, stack_gb=23.5)
+# Chiplet areas of MI300X are reported, not printed by AMD: eight compute dies on four I/O dies.
+MI300X = CostChoice(
+    node="n5",
+    package="cowos-s",
+    memory="hbm3",
+    compute_count=8.0,
+    compute_area_mm2=115.0,
+    critical_frac=0.3,
+    spare_cores_count=2.0,
+    io_node="n7",
+    io_count=4.0,
+    io_area_mm2=370.0,
+    carrier_mm2=1.1 * (4 * 370.0 + 8 * 121.0),  # compute dies stand on I/O dies
+    stacks_count=8.0,
+    stack_gb=24.0,
+    busy_w=750.0,
+    idle_w=150.0,
+    peak_w=750.0,
 )

@@ -217,7 +217,8 @@ def rich(catalog: Catalog) -> CostInputs:
     inputs = cost_inputs(catalog, choice, Scenario("market", 2025))
     inputs = with_leaf(inputs, ("package", "bridge_usd_per_mm2"), 0.05)
     inputs = with_leaf(inputs, ("io", "spare_cores_count"), 0.5)
-    return with_leaf(with_leaf(inputs, ("io", "critical_frac"), 0.7), ("compute", "spare_cores_count"), 0.5)
+    made: CostInputs = with_leaf(with_leaf(inputs, ("io", "critical_frac"), 0.7), ("compute", "spare_cores_count"), 0.5)
+    return made
 
 
 RICH = rich(load_catalog())

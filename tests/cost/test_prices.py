@@ -68,7 +68,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest(catalog: Catalog) -> None:
 def test_names_of_many_rows_give_each_row_its_own_price(catalog: Catalog) -> None:
     nodes = ["n5", "n3", "n5", "n7"]
     together = cost_inputs(catalog, replace(H100, node=nodes), Scenario()).compute.wafer_usd
-    alone = [cost_inputs(catalog, replace(H100, node=node), Scenario()).compute.wafer_usd for node in nodes]
+    alone = [catalog.value("wafers", node, "wafer_usd") for node in nodes]
 
     assert np.array_equal(together, alone)
 

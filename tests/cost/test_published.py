@@ -20,7 +20,7 @@ from codesign.cost.system import NetworkInputs, network
 from codesign.prices import CostChoice, Draws, NetworkChoice, Scenario, cost_inputs, facts_read, purchased_inputs
 from codesign.units import Numeric
 from codesign.views.bill import band, gap_rows
-from tests.cost.platforms import B200, H100
+from tests.cost.platforms import B200, H100, H200, MI300X
 
 
 def big_die(defects_per_cm2: float, critical_frac: float, spare_cores_count: float = 12.0) -> DieInputs:
@@ -121,6 +121,22 @@ def test_the_bill_of_a_gb200_superchip(catalog: Catalog) -> None:
 
     assert low < 13_200 < 13_500 < high
     assert both() == pytest.approx(13_350, rel=0.15)
+
+
+@pytest.mark.published(
+    source="silicon-analysts-2026",
+    where="accelerator cost table: H200 and MI300X",
+    says="H200 4,500 USD (4,250 to 4,800); MI300X 5,300: logic 600, HBM 2,900, packaging 1,200, test 600",
+)
+def test_two_bills_that_no_range_was_chosen_for(catalog: Catalog) -> None:
+    h200 = bill(cost_inputs(catalog, H200, Scenario("owner", 2025))).package
+    mi300x = bill(cost_inputs(catalog, MI300X, Scenario("owner", 2023))).package
+
+    assert h200.total_usd == pytest.approx(4500, rel=0.15)
+    # the lines of the MI300X estimate leave no room for scrap
+    assert mi300x.total_usd - mi300x.scrap_usd == pytest.approx(5300, rel=0.15)
+    assert mi300x.stacks_usd == pytest.approx(2900, rel=0.05)
+    assert mi300x.compute_usd + mi300x.io_usd == pytest.approx(600, rel=0.3)  # N6 is priced as N7
 
 
 @pytest.mark.published(

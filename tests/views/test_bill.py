@@ -10,7 +10,14 @@ from codesign.catalog import Catalog
 from codesign.cost.bill import bill
 from codesign.prices import Draws, Scenario, cost_inputs, drawn, facts_read
 from codesign.units import Numeric
-from codesign.views.bill import band, bill_rows, chance_of_being_cheaper, tornado, tornado_svg
+from codesign.views.bill import (
+    band,
+    bill_rows,
+    break_even_volume,
+    chance_of_being_cheaper,
+    tornado,
+    tornado_svg,
+)
 from tests.cost.platforms import B200, H100
 
 
@@ -74,3 +81,16 @@ def test_the_drawing_has_two_bars_for_each_fact(catalog: Catalog) -> None:
 
     assert len(drawing.findall("{*}rect")) == 10
     assert len(drawing.findall("{*}line")) == 1
+
+
+def test_a_dearer_licence_pays_once_enough_optics_are_saved(catalog: Catalog) -> None:
+    """224G halves the modules; the licence step over what an accelerator saves is the volume, by hand."""
+    older = cost_inputs(catalog, H100, Scenario())
+    half = replace(H100.scale_out, transceivers_count=2.0)
+    newer = cost_inputs(catalog, replace(H100, serdes="serdes-224g", scale_out=half), Scenario())
+    spares = 1.0 + catalog.value("scenarios", "owner", "spares_frac")
+    saved = 2.0 * catalog.value("prices", "pluggable-optics-400g", "transceiver_usd") * spares
+    step = catalog.value("prices", "serdes-224g", "licence_usd") - catalog.value("prices", "serdes-112g", "licence_usd")
+
+    assert break_even_volume(older, newer) == pytest.approx(step / saved, rel=1e-9)
+    assert break_even_volume(older, replace(older, licences_usd=older.licences_usd + 1.0)) == pytest.approx(1e9)
