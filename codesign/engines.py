@@ -51,9 +51,11 @@ def serving_software(catalog: Catalog, engines: Sequence[str]) -> ServingSoftwar
             "step_host_ns",
             "kv_reserve_frac",
             "chunk_count",
+            "batch_limit_count",
             "straggler_ratio",
             "expert_skew_ratio",
             "exchange_start_frac",
+            "quantise_frac",
             "prefill_work_ratio",
             "expert_compute_ratio",
         )

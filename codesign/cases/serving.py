@@ -7,13 +7,12 @@ import numpy as np
 
 from codesign.cases.rows import CaseRows, Predictions, read_rows
 from codesign.cases.serving_bind import ServingBatch, bind_rows
-from codesign.cases.serving_rows import ServingRows, serving_rows
+from codesign.cases.serving_rows import serving_rows
 from codesign.catalog import Catalog
 from codesign.engines import engine_of
 from codesign.errors import CatalogError
 from codesign.machines import accelerator_refusal
 from codesign.model.workload.serving import ServingPoint, serving_point
-from codesign.model.workload.transformer import Transformer
 from codesign.resources import case_data
 from codesign.transformers import transformer_from_rows
 from codesign.units import Array, ms_from_ns
@@ -74,14 +73,10 @@ def bound(
     chosen = rows.pick(usable)
     repaired = serving_rows(chosen)
     engines = [engine_of(catalog, name) for name in chosen.text("backend")]
-    ratio = speculation_ratio(chosen, engines, repaired, catalog)
+    gain = catalog.constant("serving_tpot", "all", "speculation_ratio") - 1.0
+    ratio = 1.0 + speculation_share(chosen, engines) * gain
     shapes = transformer_from_rows(chosen)[0]
-    batch = bind_rows(catalog, chosen, repaired, shapes, engines, ratio)
-    return usable, batch, labels, _too_small(batch, usable, refused)
-
-
-def _too_small(batch: ServingBatch, usable: list[int], refused: list[str | None]) -> list[str | None]:
-    return refused
+    return usable, bind_rows(catalog, chosen, repaired, shapes, engines, ratio), labels, refused
 
 
 def _engine_refusal(catalog: Catalog, name: str) -> str | None:
@@ -92,28 +87,25 @@ def _engine_refusal(catalog: Catalog, name: str) -> str | None:
     return None
 
 
-def speculation_ratio(
-    rows: CaseRows, engines: Sequence[str], repaired: ServingRows, catalog: Catalog
-) -> Array:
-    """Steps saved by the extra prediction layer, where a row's name and dates say that it was used.
+def speculation_share(rows: CaseRows, engines: Sequence[str]) -> Array:
+    """How much of the effect of the extra prediction layer a row has, as its name and dates tell.
 
     The exporter writes one architecture under two names: one for runs without the extra layer, one for either. A row of
     the second name, of the engine that offers it in aggregated sweeps, from the first day on and of no day on which the
     first name appears, used it. Two days of both kinds were averaged. Only names and dates are read.
     """
-    gain = catalog.constant("serving_tpot", "all", "speculation_ratio") - 1.0
     plain = plain_days()
     share = np.zeros(len(rows))
     cells = zip(
-        rows.text("model"), engines, repaired.disaggregated > 0,
+        rows.text("model"), engines, rows.text("mode"),
         rows.text("measured_first"), rows.text("measured_last"), strict=True,
     )  # fmt: skip
-    for i, (model, engine, pooled, first, last) in enumerate(cells):
-        if model != EITHER_NAME or engine != "trtllm" or pooled:
+    for i, (model, engine, mode, first, last) in enumerate(cells):
+        if model != EITHER_NAME or engine != "trtllm" or mode != "agg":
             continue
         used = [day >= FIRST_SPECULATION and day not in plain for day in (first or last, last or first)]
         share[i] = 1.0 if all(used) else AVERAGED_FRAC if any(used) else 0.0
-    return 1.0 + share * gain
+    return share
 
 
 @cache

@@ -1,7 +1,7 @@
 """From measured rows to the structs of the serving model: number formats, engines, fabric, software."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from codesign.machines import (
     mla_engine,
     moe_engine,
 )
-from codesign.model.fabric.collectives import Fabric
+from codesign.model.fabric.tier import NEVER_NS, Fabric
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.serving_inputs import (
     Pool,
@@ -31,6 +31,7 @@ from codesign.model.workload.serving_inputs import (
     ServingSoftware,
 )
 from codesign.model.workload.transformer import Transformer
+from codesign.transformers import transformer_from_rows
 from codesign.units import Array, bytes_from_gb
 
 S = TypeVar("S")
@@ -47,6 +48,7 @@ class Formats:
     dense: str
     expert: str
     core: str
+    cache: str
     kv_bytes: float
 
 
@@ -84,10 +86,10 @@ def formats_of(
     """Number formats by role, from the precision words of a row.
 
     8-bit checkpoints of expert models are scaled by block; 4-bit ones keep attention in 16 bits; without a 4-bit matrix
-    unit 4-bit weights are widened before 16-bit products. The cache is 8 bit where weights are 8 or 4 bit and either the
-    engine's recipes or a part with 4-bit matrix units bring the scales.
+    unit 4-bit weights are widened before 16-bit products. The cache is 8 bit where weights are 8 or 4 bit and either
+    the engine's recipes or a part with 4-bit matrix units bring the scales.
     """
-    narrow = "fp4_peak_tflops" in catalog.technology("accelerators", accelerator)
+    narrow = _narrow(catalog, accelerator)
     low = precision.lower()
     reduced = any(word in low for word in ("fp8", "fp4", "int4", "int8"))
     floating = any(word in low for word in ("fp8", "fp4"))
@@ -105,7 +107,12 @@ def formats_of(
     else:
         expert = rest = "bf16"
     short = reduced and floating and (narrow or catalog.value("engines", engine, "fp8_cache_flag") > 0.0)
-    return Formats(rest, rest, expert, "fp8" if short else "bf16", 1.0 if short else 2.0)
+    return Formats(rest, rest, expert, "bf16", "fp8" if short else "bf16", 1.0 if short else 2.0)
+
+
+def _narrow(catalog: Catalog, accelerator: str) -> bool:
+    """Whether a part has a 4-bit matrix unit."""
+    return "fp4_peak_tflops" in catalog.technology("accelerators", accelerator)
 
 
 def serving_job(
@@ -138,9 +145,15 @@ def _column(formats: Sequence[Formats]) -> Callable[[Callable[[Formats], float]]
     return column
 
 
-def serving_kernels(catalog: Catalog, accelerators: Sequence[str], formats: Sequence[Formats]) -> ServingKernels:
+def serving_kernels(
+    catalog: Catalog, accelerators: Sequence[str], formats: Sequence[Formats], engines: Sequence[str]
+) -> ServingKernels:
     """Kernel engines of rows."""
-    words = {role: [getattr(each, role) for each in formats] for role in ("projection", "dense", "expert", "core")}
+    latent_kernels = [
+        "default" if engine == "trtllm" else "trtllm_mla" if _narrow(catalog, part) else "flash_attention"
+        for part, engine in zip(accelerators, engines, strict=True)
+    ]
+    words = {role: [getattr(each, role) for each in formats] for role in ("projection", "dense", "expert", "core", "cache")}
     rates = np.array([memory_rate_gbps(catalog, name) for name in accelerators])
     capacity = [catalog.value("accelerators", name, "memory_capacity_gb") for name in accelerators]
     return ServingKernels(
@@ -148,8 +161,8 @@ def serving_kernels(catalog: Catalog, accelerators: Sequence[str], formats: Sequ
         dense=gemm_engine(catalog, accelerators, words["dense"]),
         expert=moe_engine(catalog, accelerators, words["expert"]),
         head=gemm_engine(catalog, accelerators, ["bf16"] * len(accelerators)),
-        attention=attention_engine(catalog, accelerators, words["core"]),
-        latent_attention=mla_engine(catalog, accelerators, words["core"]),
+        attention=attention_engine(catalog, accelerators, words["core"], words["cache"]),
+        latent_attention=mla_engine(catalog, accelerators, words["core"], words["cache"], latent_kernels),
         machine=Machine(
             accelerators_count=1.0,
             memory_bytes=np.array([bytes_from_gb(size) for size in capacity]),
@@ -192,8 +205,55 @@ def bind_rows(
         transformer=transformer,
         job=serving_job(repaired.isl, repaired.osl, repaired.wave, formats, speculation_ratio),
         layout=serving_layout(repaired),
-        kernels=serving_kernels(catalog, accelerators, formats),
+        kernels=serving_kernels(catalog, accelerators, formats, engines),
         fabric=fabric_of(catalog, accelerators),
         software=serving_software(catalog, engines),
         queue=queue_constants(catalog, engines),
     )
+
+
+def bind_tables(catalog: Catalog, rows: CaseRows, engines: Sequence[str]) -> ServingBatch:
+    """All structs of rows of the inference tables: fixed lengths, one engine, the formats the row prints."""
+    accelerators, one = rows.text("accelerator"), np.ones(len(rows))
+    transformer = transformer_from_rows(rows)[0]
+    words = zip(
+        rows.text("model"), accelerators, engines, rows.text("weight_prec"),
+        np.broadcast_to(transformer.experts_count, (len(rows),)), strict=True,
+    )  # fmt: skip
+    formats = [
+        replace(
+            formats_of(catalog, model, part, engine, precision, "", experts),
+            cache="fp8" if width == 1.0 else "bf16",
+            kv_bytes=width,
+        )
+        for (model, part, engine, precision, experts), width in zip(words, _cache_bytes(rows), strict=True)
+    ]
+    tp, pp, dp, ep = (_filled(rows.numbers(name)) for name in ("tp", "pp", "dp_attn", "moe_ep"))
+    # a tp printed beside attention replicas is that of one replica's attention
+    pool = Pool(one, tp, dp, pp, np.where(dp > 1.0, tp * dp, np.minimum(ep, tp)))
+    eager = np.array([catalog.value("engines", engine, "graph_flag") for engine in engines]) == 0.0
+    return ServingBatch(
+        transformer=transformer,
+        job=serving_job(rows.numbers("isl"), rows.numbers("osl"), one, formats, one),
+        layout=ServingLayout(pool, pool, 0.0 * one, one),
+        kernels=serving_kernels(catalog, accelerators, formats, engines),
+        fabric=_library_only(fabric_of(catalog, accelerators), eager),
+        software=serving_software(catalog, engines),
+        queue=queue_constants(catalog, engines),
+    )
+
+
+def _filled(column: Array) -> Array:
+    return np.where(column > 0.0, column, 1.0)
+
+
+def _cache_bytes(rows: CaseRows) -> list[float]:
+    """Bytes of a cached value as printed; as the weights where nothing is printed."""
+    printed = zip(rows.text("kv_prec"), rows.text("weight_prec"), strict=True)
+    return [1.0 if "8" in (cache or weights) or "FP4" in (cache or weights) else 2.0 for cache, weights in printed]
+
+
+def _library_only(fabric: Fabric, eager: Array) -> Fabric:
+    """Engines that launch every kernel from the host reduce through the library."""
+    start = np.where(eager, NEVER_NS, fabric.scale_up.fast_launch_ns)
+    return replace(fabric, scale_up=replace(fabric.scale_up, fast_launch_ns=start))

@@ -10,6 +10,7 @@ import numpy as np
 
 from codesign.columns import freeze
 from codesign.model.fabric.collectives import Fabric
+from codesign.model.kernels.gemm import GemmEngine
 from codesign.model.workload.decode import decode_pass
 from codesign.model.workload.forward_pass import ForwardPass, pass_ns
 from codesign.model.workload.prefill import prompt_pass
@@ -106,7 +107,7 @@ def serving_point(
     Source:
         definition: decode steps, prompts and waiting composed.
     """
-    fabric = _in_step(fabric, software)
+    kernels, fabric = in_step(kernels, fabric, software)
     if not np.any(layout.disaggregated_flag):
         return _aggregated_point(transformer, job, layout, kernels, fabric, software, queue)
     pooled = _disaggregated_point(transformer, job, layout, kernels, fabric, software, queue)
@@ -119,13 +120,31 @@ def serving_point(
     )
 
 
-def _in_step(fabric: Fabric, software: ServingSoftware) -> Fabric:
-    """The fabric as a captured step meets it: part of an exchange kernel's floor hides behind its neighbours."""
+def in_step(kernels: ServingKernels, fabric: Fabric, software: ServingSoftware) -> tuple[ServingKernels, Fabric]:
+    """Kernels as a captured step meets them, where the tables measured each alone.
+
+    Quantisation of activations is fused into the norm or activation before the product, and part of an exchange
+    kernel's floor hides behind its neighbours.
+    """
     waited = software.exchange_start_frac
-    return replace(
+    fabric = replace(
         fabric,
         dispatch=replace(fabric.dispatch, floor_ns=waited * fabric.dispatch.floor_ns),
         combine=replace(fabric.combine, floor_ns=waited * fabric.combine.floor_ns),
+    )
+    kernels = replace(
+        kernels,
+        projection=_fused(kernels.projection, software.quantise_frac),
+        dense=_fused(kernels.dense, software.quantise_frac),
+    )
+    return kernels, fabric
+
+
+def _fused(engine: GemmEngine, left_frac: Numeric) -> GemmEngine:
+    return replace(
+        engine,
+        quantise_launch_ns=left_frac * engine.quantise_launch_ns,
+        quantise_bytes=left_frac * engine.quantise_bytes,
     )
 
 
@@ -261,7 +280,8 @@ def _disaggregated_point(
 
     batch = np.maximum(np.floor(software.chunk_count / job.isl_count), 1.0)
     lone_ns = _prompt_ns(1.0, steps, entry, 0.0, None)
-    each_ns = _prompt_ns(batch, steps, entry, 0.0, None) / (batch * entry.dp_count * entry.workers_count * entry.pp_count)
+    replicas = entry.dp_count * entry.workers_count * entry.pp_count
+    each_ns = _prompt_ns(batch, steps, entry, 0.0, None) / (batch * replicas)
     supply = layout.users_count * each_ns / queue.pool_efficiency_frac
     transfer = _transfer_ns(transformer, job, layout, fabric, queue)
     wait = queue.prompt_ratio * lone_ns + queue.pool_burst_frac * supply + transfer + queue.transfer_start_ns
@@ -294,7 +314,7 @@ def _disaggregated_point(
     prompt_part = queue.prompt_ratio * lone_ns
     return _point(
         steps, layout, parts, host, 0.0 * tpot, tpot, own_ns + slot_wait, share, slots,
-        prefill_busy=_pool_accelerators_count(entry) / (_pool_accelerators_count(entry) + _pool_accelerators_count(pool)),
+        prefill_busy=_share(_pool_accelerators_count(entry), _pool_accelerators_count(pool)),
         waits=(prompt_part, own_ns - prompt_part - fixed, 0.0, slot_wait, transfer, queue.transfer_start_ns),
         lacking=np.maximum(_lacking_frac(steps, pool), _lacking_frac(steps, entry)),
     )  # fmt: skip
@@ -312,6 +332,10 @@ def _transfer_ns(
 
 def _pool_accelerators_count(pool: Pool) -> Numeric:
     return pool.workers_count * pool.tp_count * pool.dp_count * pool.pp_count
+
+
+def _share(part: Numeric, rest: Numeric) -> Numeric:
+    return part / (part + rest)
 
 
 def _lacking_frac(steps: _Steps, pool: Pool) -> Numeric:

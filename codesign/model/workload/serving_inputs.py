@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from codesign.columns import freeze
 from codesign.model.kernels.attention import AttentionEngine
 from codesign.model.kernels.gemm import GemmEngine
+from codesign.model.kernels.mla import MlaEngine
 from codesign.model.kernels.moe import MoeEngine
 from codesign.model.workload.machine import Machine
 from codesign.units import Numeric
@@ -35,9 +36,9 @@ class ServingJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """Equal engines, each ``tp x dp x pp`` accelerators; experts spread over ``ep`` of the ``tp x dp`` ranks of a stage.
+    """Equal engines, each ``tp x dp x pp`` accelerators.
 
-    What ``ep`` leaves of those ranks splits the width of each expert.
+    Experts spread over ``ep`` of the ``tp x dp`` ranks of a stage; the rest of those ranks splits each expert's width.
     """
 
     workers_count: Numeric  # engines
@@ -72,7 +73,7 @@ class ServingKernels:
     expert: MoeEngine
     head: GemmEngine
     attention: AttentionEngine
-    latent_attention: AttentionEngine
+    latent_attention: MlaEngine
     machine: Machine
 
     def __post_init__(self) -> None:
@@ -90,9 +91,11 @@ class ServingSoftware:
     kv_memory_frac: Numeric  # share of the memory that weights and cache may take
     kv_reserve_frac: Numeric  # share of its answer that a running sequence occupies on average
     chunk_count: Numeric  # prompt tokens of one pass
+    batch_limit_count: Numeric  # sequences one attention replica accepts
     straggler_ratio: Numeric  # slowest over mean attention replica of a step
     expert_skew_ratio: Numeric  # load of the busiest expert rank over the mean
     exchange_start_frac: Numeric  # share of the expert exchange's start-up that a step waits for
+    quantise_frac: Numeric  # share of the stand-alone quantisation of activations that fusion leaves in a model
     prefill_work_ratio: Numeric  # prompt work over what its kernels take back to back
     expert_compute_ratio: Numeric  # time of expert products in a model over the same alone
 

@@ -52,7 +52,7 @@ def rank_weights_bytes(transformer: Transformer, job: ServingJob, pool: Pool) ->
 def rank_cache_bytes(transformer: Transformer, job: ServingJob, pool: Pool, tokens_count: Numeric) -> Numeric:
     """Cache of one sequence on one rank of its attention group; a rank holds at least one key-value head.
 
-    Windowed layers keep the last tokens only; latent caches are held whole by every rank; recurrent layers keep a state.
+    Windowed layers keep the last tokens only; every rank holds latent caches whole; recurrent layers keep a state.
 
     Args:
         transformer: The model.
