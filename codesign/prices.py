@@ -41,9 +41,9 @@ class Scenario:
 class NetworkChoice:
     """One network: what it is made of, and how many parts and of what size per accelerator."""
 
-    switch: Names = "no-switch"
-    nic: Names = "no-nic"
-    medium: Names = "no-cable"
+    switch: Names = "no_switch"
+    nic: Names = "no_nic"
+    medium: Names = "no_cable"
     switches_count: Numeric = 0.0
     switch_gbps: Numeric = 0.0
     nics_count: Numeric = 0.0
@@ -84,10 +84,10 @@ class CostChoice:
     io_critical_frac: Numeric = 1.0
     carrier_mm2: Numeric | None = None
     bridge_mm2: Numeric = 0.0
-    serdes: Names = "serdes-112g"
+    serdes: Names = "serdes_112g"
     second_tier: Names = "ddr5"
     second_tier_gb: Numeric = 0.0
-    host: Names = "custom-rack"
+    host: Names = "custom_rack"
     cooling: Names = "liquid"
     scale_up: NetworkChoice = NetworkChoice()
     scale_out: NetworkChoice = NetworkChoice()
@@ -155,7 +155,7 @@ def purchased_inputs(
     """
     reader = _Reader(catalog, draws or {})
     said = _scenario(reader, scenario)
-    line = {name: reader.one("wafers", "line-300mm", name) for name in _LINE}
+    line = {name: reader.one("wafers", "line_300mm", name) for name in _LINE}
     no_die = DieInputs(
         die_area_mm2=0.0, wafer_usd=0.0, defects_per_mm2=0.0, critical_frac=1.0, spare_cores_count=0.0, **line
     )
@@ -255,13 +255,13 @@ def _scenario(reader: _Reader, scenario: Scenario) -> dict[str, Numeric]:
 def _die(
     reader: _Reader, node: Names, area_mm2: Numeric, critical: Numeric | None, spares: Numeric | None
 ) -> DieInputs:
-    line = {name: reader.one("wafers", "line-300mm", name) for name in _LINE}
+    line = {name: reader.one("wafers", "line_300mm", name) for name in _LINE}
     return DieInputs(
         die_area_mm2=area_mm2,
         wafer_usd=reader.column("wafers", node, "wafer_usd"),
         defects_per_mm2=reader.column("wafers", node, "defects_per_cm2") / 100.0,
-        critical_frac=reader.one("wafers", "line-300mm", "critical_frac") if critical is None else critical,
-        spare_cores_count=reader.one("wafers", "line-300mm", "spare_cores_count") if spares is None else spares,
+        critical_frac=reader.one("wafers", "line_300mm", "critical_frac") if critical is None else critical,
+        spare_cores_count=reader.one("wafers", "line_300mm", "spare_cores_count") if spares is None else spares,
         **line,
     )
 
@@ -278,7 +278,7 @@ def _package(reader: _Reader, choice: CostChoice, year: int) -> PackageInputs:
     area_mm2 = choice.carrier_mm2
     if area_mm2 is None:
         dies_mm2 = choice.compute_count * choice.compute_area_mm2 + choice.io_count * choice.io_area_mm2
-        stacks_mm2 = choice.stacks_count * reader.one("packages", "hbm-stack", "footprint_mm2")
+        stacks_mm2 = choice.stacks_count * reader.one("packages", "hbm_stack", "footprint_mm2")
         area_mm2 = carrier_area_mm2(dies_mm2, stacks_mm2, of("carrier_area_ratio"))
     return PackageInputs(
         compute_count=choice.compute_count,
@@ -332,5 +332,5 @@ def _nre(reader: _Reader, choice: CostChoice, io_node: Names) -> dict[str, Numer
     return {
         "design_usd": design + io_design,
         "masks_usd": masks + reader.column("wafers", io_node, "masks_usd") * has_io,
-        "licences_usd": serdes + reader.one("prices", "memory-phy", "licence_usd") * has_stacks,
+        "licences_usd": serdes + reader.one("prices", "memory_phy", "licence_usd") * has_stacks,
     }

@@ -153,9 +153,9 @@ def gap_rows(catalog: Catalog, part: str, who: str) -> list[GapRow]:
         part: ``h100``, ``b200`` or ``gb200``.
         who: ``hyperscaler`` or ``neocloud``.
     """
-    price = catalog.fact("systems", f"reference-{part}", "it_capital_usd")
-    meter_w = catalog.value("systems", f"reference-{part}", "utility_w")
-    published = catalog.value("systems", f"reference-{part}", f"{who}_usd_per_h")
+    price = catalog.fact("systems", f"reference_{part}", "it_capital_usd")
+    meter_w = catalog.value("systems", f"reference_{part}", "utility_w")
+    published = catalog.value("systems", f"reference_{part}", f"{who}_usd_per_h")
     owner = "owner" if who == "hyperscaler" else "market"
     ours = {name: catalog.value("scenarios", "market", name) for name in ("interest_frac", "accelerator_life_years")}
     theirs = {name: catalog.value("scenarios", owner, name) for name in ours}

@@ -10,7 +10,7 @@ from codesign.prices import CostChoice, NetworkChoice
 # Die areas: 814 mm2 is NVIDIA's for H100; 800 mm2 stands for the unpublished near-reticle die of B200.
 H100 = CostChoice(
     node="n4",
-    package="cowos-s",
+    package="cowos_s",
     memory="hbm3",
     compute_count=1.0,
     compute_area_mm2=814.0,
@@ -22,14 +22,14 @@ H100 = CostChoice(
     peak_w=10_200 / 8,
     compute_serdes_mm2=17.4,
     compute_buffer_mm2=3.0,
-    host="hgx-8",
+    host="hgx_8",
     cooling="air",
     second_tier_gb=256.0,
     scale_up=NetworkChoice(switch="nvlink", switches_count=0.5, switch_gbps=7200.0),
     scale_out=NetworkChoice(
-        switch="infiniband-400g",
-        nic="connectx-7",
-        medium="pluggable-optics-400g",
+        switch="infiniband_400g",
+        nic="connectx_7",
+        medium="pluggable_optics_400g",
         switches_count=3 / 64,
         switch_gbps=25_600.0,
         nics_count=1.0,
@@ -42,7 +42,7 @@ H100 = CostChoice(
 )
 B200 = CostChoice(
     node="n4",
-    package="cowos-l",
+    package="cowos_l",
     memory="hbm3e",
     compute_count=2.0,
     compute_area_mm2=800.0,
@@ -51,7 +51,7 @@ B200 = CostChoice(
     busy_w=14_300 / 8,
     idle_w=400.0,
     peak_w=14_300 / 8,
-    host="hgx-8",
+    host="hgx_8",
     cooling="air",
 )
 
@@ -59,13 +59,13 @@ H200 = replace(H100, memory="hbm3e", stacks_count=6.0, stack_gb=23.5)
 # Chiplet areas of MI300X are reported, not printed by AMD: eight compute dies on four I/O dies.
 MI300X = CostChoice(
     node="n5",
-    package="cowos-s",
+    package="cowos_s",
     memory="hbm3",
     compute_count=8.0,
     compute_area_mm2=115.0,
     critical_frac=0.3,
     spare_cores_count=2.0,
-    io_node="n7",
+    io_node="n6",
     io_count=4.0,
     io_area_mm2=370.0,
     carrier_mm2=1.1 * (4 * 370.0 + 8 * 121.0),  # compute dies stand on I/O dies

@@ -196,7 +196,7 @@ def with_leaf(struct: Any, path: tuple[str, ...], value: Any) -> Any:
 def rich(catalog: Catalog) -> CostInputs:
     """A machine that has some of everything, so that no knob is dead for want of a part."""
     network = replace(
-        H100.scale_out, medium="pluggable-optics", switch="ethernet-800g", nic="connectx-8", switches_count=0.1
+        H100.scale_out, medium="pluggable_optics", switch="ethernet_800g", nic="connectx_8", switches_count=0.1
     )
     choice = replace(
         B200,

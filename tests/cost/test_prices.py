@@ -1,6 +1,7 @@
 """Names, years, scenarios and draws on their way into a bill."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,44 @@ def test_every_price_is_dated_sourced_and_ranged(catalog: Catalog, kind: str) ->
             assert 1980 <= fact.year <= 2030, where
             assert fact.low <= fact.value <= fact.high, where
             assert fact.kind == "published" or fact.note, where
+
+
+@pytest.mark.parametrize(("kind", "fact"), [("nodes", "wafer_usd"), ("memory", "")])
+def test_whatever_can_be_built_has_a_price(catalog: Catalog, kind: str, fact: str) -> None:
+    for name in catalog.technologies(kind):
+        if fact:
+            assert catalog.value("wafers", name, fact) > 0
+        else:
+            choice = replace(H100, memory=name)
+            assert np.all(cost_inputs(catalog, choice, Scenario()).package.stack_usd > 0), name
+
+
+def _named(field: str, name: str) -> dict[str, Any]:
+    return {field: name}
+
+
+def test_every_fact_of_the_price_files_is_read_by_some_choice(catalog: Catalog) -> None:
+    read = {key for scenario in ("owner", "market") for key in facts_read(catalog, H100, Scenario(scenario))}
+    for field, kind in [("node", "wafers"), ("package", "packages"), ("host", "systems"), ("cooling", "facilities")]:
+        for name in catalog.technologies(kind):
+            if name not in {"line_300mm", "hbm_stack"} and not name.startswith("reference"):
+                read |= set(facts_read(catalog, replace(H100, carrier_mm2=None, **_named(field, name)), Scenario()))
+    for field, kind in [("switch", "switches"), ("nic", "nics"), ("medium", "prices")]:
+        for name, facts in catalog.technologies(kind).items():
+            if kind != "prices" or "cable_usd" in facts:
+                network = replace(H100.scale_out, **_named(field, name))
+                read |= set(facts_read(catalog, replace(H100, scale_out=network), Scenario()))
+    for name, facts in catalog.technologies("prices").items():
+        for fact in facts:
+            if fact.endswith("_usd_per_gb"):
+                read |= set(facts_read(catalog, replace(H100, memory=name), Scenario("owner", int(fact[1:5]))))
+            elif name.startswith("serdes"):
+                read |= set(facts_read(catalog, replace(H100, serdes=name), Scenario()))
+
+    written = {
+        (kind, name, fact) for kind in KINDS for name, facts in catalog.technologies(kind).items() for fact in facts
+    }
+    assert {key for key in written - read if not key[1].startswith("reference")} == set()
 
 
 def test_the_market_asks_more_than_an_owner_pays(catalog: Catalog) -> None:
@@ -59,10 +98,10 @@ def test_an_override_takes_the_place_of_a_scenario_fact(catalog: Catalog) -> Non
 def test_a_misspelt_name_is_answered_with_the_nearest(catalog: Catalog) -> None:
     with pytest.raises(CatalogError, match="electricity_usd_per_kwh"):
         cost_inputs(catalog, H100, Scenario("owner", overrides={"electricty_usd_per_kwh": 0.5}))
-    with pytest.raises(CatalogError, match="cowos-s"):
+    with pytest.raises(CatalogError, match="cowos_s"):
         cost_inputs(catalog, replace(H100, package="cowos"), Scenario())
     with pytest.raises(CatalogError, match="not a memory"):
-        cost_inputs(catalog, replace(H100, memory="serdes-112g"), Scenario())
+        cost_inputs(catalog, replace(H100, memory="serdes_112g"), Scenario())
 
 
 def test_names_of_many_rows_give_each_row_its_own_price(catalog: Catalog) -> None:

@@ -136,7 +136,7 @@ def test_two_bills_that_no_range_was_chosen_for(catalog: Catalog) -> None:
     # the lines of the MI300X estimate leave no room for scrap
     assert mi300x.total_usd - mi300x.scrap_usd == pytest.approx(5300, rel=0.15)
     assert mi300x.stacks_usd == pytest.approx(2900, rel=0.05)
-    assert mi300x.compute_usd + mi300x.io_usd == pytest.approx(600, rel=0.3)  # N6 is priced as N7
+    assert mi300x.compute_usd + mi300x.io_usd == pytest.approx(600, rel=0.3)  # no price of N6 is public
 
 
 @pytest.mark.published(
@@ -215,16 +215,16 @@ def test_capital_cost_life_and_price_explain_the_distance_to_published_hours(
 def gb300_networks(layers: int) -> tuple[NetworkChoice, NetworkChoice]:
     """Fat trees of one 800G port per accelerator, and of one 400G front-end port per tray of four in three layers."""
     back = NetworkChoice(
-        switch="infiniband-800g",
-        medium="pluggable-optics-1600g",
+        switch="infiniband_800g",
+        medium="pluggable_optics_1600g",
         switches_count=(2 * layers - 1) / 144,
         switch_gbps=115_200.0,
         link_gbps=1600.0,
         transceivers_count=(2 * layers - 1) / 2,
     )
     front = NetworkChoice(
-        switch="infiniband-400g",
-        medium="pluggable-optics-400g",
+        switch="infiniband_400g",
+        medium="pluggable_optics_400g",
         switches_count=5 / 64 / 4,
         switch_gbps=25_600.0,
         link_gbps=400.0,
@@ -242,7 +242,7 @@ def gb300_networks(layers: int) -> tuple[NetworkChoice, NetworkChoice]:
 def test_the_network_share_of_a_gb300_rack(catalog: Catalog, layers: int, printed_pct: float) -> None:
     """The price of a layer comes from that table; the front end, the host ends and the fourth layer do not."""
     back, front = gb300_networks(layers)
-    host_end = NetworkChoice(medium="pluggable-optics", link_gbps=800.0, transceivers_count=1.0)
+    host_end = NetworkChoice(medium="pluggable_optics", link_gbps=800.0, transceivers_count=1.0)
 
     def cost(choice: NetworkChoice) -> NetworkInputs:
         return cost_inputs(catalog, replace(B200, scale_out=choice), Scenario()).scale_out

@@ -87,10 +87,10 @@ def test_a_dearer_licence_pays_once_enough_optics_are_saved(catalog: Catalog) ->
     """224G halves the modules; the licence step over what an accelerator saves is the volume, by hand."""
     older = cost_inputs(catalog, H100, Scenario())
     half = replace(H100.scale_out, transceivers_count=2.0)
-    newer = cost_inputs(catalog, replace(H100, serdes="serdes-224g", scale_out=half), Scenario())
+    newer = cost_inputs(catalog, replace(H100, serdes="serdes_224g", scale_out=half), Scenario())
     spares = 1.0 + catalog.value("scenarios", "owner", "spares_frac")
-    saved = 2.0 * catalog.value("prices", "pluggable-optics-400g", "transceiver_usd") * spares
-    step = catalog.value("prices", "serdes-224g", "licence_usd") - catalog.value("prices", "serdes-112g", "licence_usd")
+    saved = 2.0 * catalog.value("prices", "pluggable_optics_400g", "transceiver_usd") * spares
+    step = catalog.value("prices", "serdes_224g", "licence_usd") - catalog.value("prices", "serdes_112g", "licence_usd")
 
     assert break_even_volume(older, newer) == pytest.approx(step / saved, rel=1e-9)
     assert break_even_volume(older, replace(older, licences_usd=older.licences_usd + 1.0)) == pytest.approx(1e9)
