@@ -10,7 +10,7 @@ from codesign.cases.rows import CaseRows
 from codesign.cases.serving_rows import PoolRows, ServingRows
 from codesign.catalog import Catalog
 from codesign.engines import queue_constants, serving_software
-from codesign.fabrics import fabric_of
+from codesign.fabrics import LIBRARIES, fabric_of
 from codesign.machines import (
     ACTIVATION_BYTES,
     WEIGHT_BYTES,
@@ -20,7 +20,7 @@ from codesign.machines import (
     mla_engine,
     moe_engine,
 )
-from codesign.model.fabric.tier import NEVER_NS, Fabric
+from codesign.model.fabric.tier import Fabric
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.serving_inputs import (
     Pool,
@@ -177,6 +177,13 @@ def serving_kernels(
     )
 
 
+def serving_fabric(catalog: Catalog, accelerators: Sequence[str], engines: Sequence[str]) -> Fabric:
+    """Collectives as the engines run them: their own low-latency kernels, or the library where they have none."""
+    own = [engine if engine in LIBRARIES else "nccl" for engine in engines]
+    exchange = ["deepep_ll" if engine != "trtllm" else "nvlinktwosided" for engine in engines]
+    return fabric_of(catalog, accelerators, library=own, exchange=exchange)
+
+
 def serving_layout(repaired: ServingRows) -> ServingLayout:
     """Layout columns of repaired rows."""
     return ServingLayout(_pool(repaired.prefill), _pool(repaired.decode), repaired.disaggregated, repaired.users)
@@ -206,7 +213,7 @@ def bind_rows(
         job=serving_job(repaired.isl, repaired.osl, repaired.wave, formats, speculation_ratio),
         layout=serving_layout(repaired),
         kernels=serving_kernels(catalog, accelerators, formats, engines),
-        fabric=fabric_of(catalog, accelerators),
+        fabric=serving_fabric(catalog, accelerators, engines),
         software=serving_software(catalog, engines),
         queue=queue_constants(catalog, engines),
     )
@@ -231,13 +238,12 @@ def bind_tables(catalog: Catalog, rows: CaseRows, engines: Sequence[str]) -> Ser
     tp, pp, dp, ep = (_filled(rows.numbers(name)) for name in ("tp", "pp", "dp_attn", "moe_ep"))
     # a tp printed beside attention replicas is that of one replica's attention
     pool = Pool(one, tp, dp, pp, np.where(dp > 1.0, tp * dp, np.minimum(ep, tp)))
-    eager = np.array([catalog.value("engines", engine, "graph_flag") for engine in engines]) == 0.0
     return ServingBatch(
         transformer=transformer,
         job=serving_job(rows.numbers("isl"), rows.numbers("osl"), one, formats, one),
         layout=ServingLayout(pool, pool, 0.0 * one, one),
         kernels=serving_kernels(catalog, accelerators, formats, engines),
-        fabric=_library_only(fabric_of(catalog, accelerators), eager),
+        fabric=serving_fabric(catalog, accelerators, engines),
         software=serving_software(catalog, engines),
         queue=queue_constants(catalog, engines),
     )
@@ -251,9 +257,3 @@ def _cache_bytes(rows: CaseRows) -> list[float]:
     """Bytes of a cached value as printed; as the weights where nothing is printed."""
     printed = zip(rows.text("kv_prec"), rows.text("weight_prec"), strict=True)
     return [1.0 if "8" in (cache or weights) or "FP4" in (cache or weights) else 2.0 for cache, weights in printed]
-
-
-def _library_only(fabric: Fabric, eager: Array) -> Fabric:
-    """Engines that launch every kernel from the host reduce through the library."""
-    start = np.where(eager, NEVER_NS, fabric.scale_up.fast_launch_ns)
-    return replace(fabric, scale_up=replace(fabric.scale_up, fast_launch_ns=start))
