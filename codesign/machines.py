@@ -55,7 +55,7 @@ _MEASURED = "hopper"
 #: number format -> bytes of one weight and of one activation as the matrix unit reads them, scales included
 WEIGHT_BYTES: dict[str, float] = {
     "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "mxfp8": 1.03125, "nvfp4": 0.5625, "mxfp4": 0.53125,
-    "w4a8": 0.53125, "int8": 1.0, "int8_wo": 1.0, "int4": 0.5,
+    "w4a8": 0.53125, "int8": 1.0, "int8_wo": 1.0, "int4": 0.53125,
 }  # fmt: skip
 ACTIVATION_BYTES: dict[str, float] = {
     "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp8_block": 1.03125, "mxfp8": 1.03125, "nvfp4": 0.5625, "mxfp4": 2.0,
@@ -95,6 +95,17 @@ ATTENTION_CONSTANTS = (
     "decode_launch_ns",
     "head_launch_ns",
     "group_limit_count",
+)
+MOE_CONSTANTS = (
+    "compute_frac",
+    "memory_frac",
+    "exposed_frac",
+    "launch_ns",
+    "expert_ns",
+    "touched_ns",
+    "step_ns",
+    "pair_passes_count",
+    "token_passes_count",
 )
 MLA_CONSTANTS = (
     "compute_frac",
@@ -263,20 +274,23 @@ def _cache_forms(dtypes: Sequence[str], kv_dtypes: Sequence[str] | None) -> list
     ]
 
 
-def moe_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> MoeEngine:
+def moe_engine(
+    catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str], libraries: Sequence[str] | None = None
+) -> MoeEngine:
     """Engines of fused expert layers, one row per (accelerator, number format).
+
+    ``libraries`` name a serving engine (``trtllm``, ``vllm``, ``sglang``) or an engine and its kind of kernel
+    (``vllm-triton``); a kind that was not measured with one engine is taken from another that has it.
 
     Raises:
         CatalogError: an accelerator or number format is unknown.
     """
-    column, peaks, rates = _columns(catalog, "moe_gemm", accelerators, dtypes)
-    return MoeEngine(
-        peak_gflops=peaks,
-        compute_frac=column("compute_frac"),
-        tile_count=column("tile_count"),
-        launch_ns=column("launch_ns"),
-        expert_ns=column("expert_ns"),
-        memory_rate_gbps=rates,
-        memory_frac=column("memory_frac"),
-        permute_passes_count=column("permute_passes_count"),
-    )
+    named = [_library_chain(name) for name in libraries or ["default"] * len(accelerators)]
+    column, peaks, rates = _columns(catalog, "moe_gemm", accelerators, dtypes, named)
+    return MoeEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in MOE_CONSTANTS})
+
+
+def _library_chain(name: str) -> tuple[str, ...]:
+    engine, _, kind = name.partition("-")
+    others = tuple(f"{other}-{kind}" for other in ("trtllm", "sglang", "vllm")) if kind else ()
+    return (name, *others, engine, "default")
