@@ -1,0 +1,116 @@
+"""Which sampler for which space and budget: written down, chosen once, stored with the study."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from codesign.errors import StudyError, nearest
+from codesign.study.cma import CmaSampler
+from codesign.study.coding import Coding
+from codesign.study.evolution import EvolutionSampler
+from codesign.study.samplers import ExhaustiveSampler, RandomSampler, Sampler, SobolSampler
+from codesign.study.tpe import TpeSampler
+
+#: Names we answer to ourselves; Optuna's class names of the same methods mean ours, which take whole batches.
+OURS = ("tpe", "nsga2", "nsga3", "random", "sobol", "cma-es", "exhaustive")
+_SAME = {
+    "RandomSampler": "random",
+    "QMCSampler": "sobol",
+    "NSGAIISampler": "nsga2",
+    "NSGAIIISampler": "nsga3",
+    "CmaEsSampler": "cma-es",
+    "BruteForceSampler": "exhaustive",
+}
+_TPE_BUDGET = 2000
+#: Samplers that learn nothing may have many batches in flight without a different answer.
+BLIND = ("random", "sobol", "exhaustive")
+
+
+def resolve(
+    sampler: str | Mapping[str, Any], coding: Coding, objectives_count: int, trials_total: int, batch_count: int
+) -> dict[str, Any]:
+    """The full specification of a sampler, ready to be stored with a study.
+
+    Args:
+        sampler: ``auto``, one of `OURS`, ``optuna:NAME`` for any sampler of Optuna, or a mapping with such a ``name``
+            and options.
+        coding: The space.
+        objectives_count: One to three.
+        trials_total: Budget.
+        batch_count: Rows asked at once.
+
+    Raises:
+        StudyError: no such sampler or option.
+    """
+    spec: dict[str, Any] = {"name": sampler} if isinstance(sampler, str) else dict(sampler)
+    name = _SAME.get(str(spec.get("name", "auto")), str(spec.get("name", "auto")))
+    spec["name"] = name
+    if name == "auto":
+        chosen, why = choose(coding, objectives_count, trials_total)
+        spec |= {"name": chosen, "policy": why}
+    elif name.startswith("optuna:"):
+        return spec
+    elif name not in OURS:
+        raise StudyError(
+            f"no sampler {name!r}{nearest(name, [*OURS, 'auto', 'optuna:TPESampler', 'optuna:GPSampler'])}"
+        )
+    if spec["name"] == "tpe":
+        spec.setdefault("startup_count", startup_count(coding, batch_count))
+    try:
+        build(spec, coding, 0, batch_count)
+    except TypeError as error:
+        raise StudyError(f"sampler {spec['name']!r}: {error}") from None
+    return spec
+
+
+def choose(coding: Coding, objectives_count: int, trials_total: int) -> tuple[str, str]:
+    """The policy: name of the sampler and why.
+
+    =================================  ============  ==========================================================
+    space and budget                   sampler       why
+    =================================  ============  ==========================================================
+    no more designs than trials        exhaustive    nothing can be missed
+    up to 2,000 trials                 tpe           learns most per trial
+    more, one or two objectives        nsga2         the cost of a suggestion does not grow with history
+    more, three objectives             nsga3         the same, and spreads over a front of three
+    =================================  ============  ==========================================================
+
+    CMA-ES (all parameters ordered, one objective, a thousand trials and more) and Optuna's GP (a few hundred trials
+    of a costly problem) fit special cases and are asked for by name.
+    """
+    size = coding.size
+    if size is not None and size <= trials_total:
+        return (
+            "exhaustive",
+            f"the space has {size} designs and {trials_total} trials are allowed: nothing can be missed",
+        )
+    if trials_total <= _TPE_BUDGET:
+        return "tpe", f"{trials_total} trials, at most {_TPE_BUDGET}: learns most per trial"
+    if objectives_count >= 3:
+        return "nsga3", f"{trials_total} trials, three objectives: spreads over the front at a constant cost"
+    return "nsga2", f"{trials_total} trials: the cost of a suggestion does not grow with history"
+
+
+def startup_count(coding: Coding, batch_count: int) -> int:
+    """Quasi-random suggestions before a model is believed: about two per parameter, in whole batches."""
+    wanted = max(16, 2 * len(coding.names))
+    return -(-wanted // batch_count) * batch_count
+
+
+def build(spec: Mapping[str, Any], coding: Coding, seed: int, batch_count: int) -> Sampler:
+    """A fresh sampler of ours; it knows nothing yet."""
+    options = {key: value for key, value in spec.items() if key not in ("name", "policy", "in_flight")}
+    match spec["name"]:
+        case "random":
+            return RandomSampler(coding, **options)
+        case "sobol":
+            return SobolSampler(coding, seed, **options)
+        case "exhaustive":
+            return ExhaustiveSampler(coding, seed, **options)
+        case "tpe":
+            return TpeSampler(coding, seed, **options)
+        case "nsga2" | "nsga3":
+            return EvolutionSampler(coding, seed, spread=spec["name"], **options)
+        case "cma-es":
+            return CmaSampler(coding, seed, batch_count=batch_count, **options)
+        case name:
+            raise AssertionError(name)

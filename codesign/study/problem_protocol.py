@@ -1,0 +1,137 @@
+"""What a study asks of a problem: what may vary, what counts, and numbers for a batch of rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign.errors import ShapeError
+from codesign.study.parameters import Parameter, Value
+from codesign.units import Array
+
+Direction: TypeAlias = Literal["minimize", "maximize"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluated:
+    """Answers to one batch, row for row.
+
+    ``repaired`` is each row as it was built after repair, ``values`` (n, k) objectives, ``constraints`` (n, r) graded
+    excess per rule (<= 0 is kept), ``details`` one JSON text per row.
+    """
+
+    repaired: list[dict[str, Value]]
+    values: Array
+    constraints: Array
+    details: list[str]
+
+    def __post_init__(self) -> None:
+        count = len(self.repaired)
+        if not (self.values.shape[0] == self.constraints.shape[0] == len(self.details) == count):
+            raise ShapeError(f"an evaluated batch of {count} rows has columns of other lengths")
+
+    @property
+    def feasible(self) -> NDArray[np.bool_]:
+        """Which rows keep every rule."""
+        return np.asarray((self.constraints <= 0.0).all(axis=1))
+
+
+class Problem(Protocol):
+    """One search space bound to one catalog and one version of the code. Pure: the same rows, the same answer."""
+
+    @property
+    def name(self) -> str:
+        """Name of the space."""
+        ...
+
+    @property
+    def space_digest(self) -> str:
+        """Hash of what is asked."""
+        ...
+
+    @property
+    def space_text(self) -> str:
+        """The space as it was written."""
+        ...
+
+    @property
+    def catalog_digest(self) -> str:
+        """Hash of the loaded facts."""
+        ...
+
+    @property
+    def code_version(self) -> str:
+        """Package version, commit and whether it was changed."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """What may vary, in the order of display."""
+        ...
+
+    @property
+    def objectives(self) -> tuple[tuple[str, Direction], ...]:
+        """One to three metrics, each with its direction."""
+        ...
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the constraints, in the order of their columns."""
+        ...
+
+    @property
+    def batch_count(self) -> int:
+        """Rows asked at once; part of what makes a study repeatable."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Same seed, same trials."""
+        ...
+
+    @property
+    def sampler(self) -> str | Mapping[str, Any]:
+        """A name, or a name with options."""
+        ...
+
+    @property
+    def baselines(self) -> tuple[tuple[str, Mapping[str, Value]], ...]:
+        """Named rows that come first."""
+        ...
+
+    def evaluate(self, rows: Sequence[Mapping[str, Value]]) -> Evaluated:
+        """Numbers for a batch of rows."""
+        ...
+
+
+@runtime_checkable
+class Screener(Protocol):
+    """A problem that can answer columns without details: what makes a sweep of millions fast."""
+
+    def screen(self, columns: Mapping[str, np.ndarray[Any, Any]]) -> tuple[Array, Array]:
+        """Objectives (n, k) and constraints (n, r) of n designs given as one column per parameter.
+
+        A parameter whose condition fails is NaN (numbers) or "" (words) in its column.
+        """
+        ...
+
+
+class ProblemRecipe(Protocol):
+    """A picklable callable that rebuilds the problem where it is called: once per worker."""
+
+    def __call__(self) -> Problem:
+        """The problem, built here."""
+        ...
+
+
+def check_evaluated(evaluated: Evaluated, count: int, problem: Problem) -> Evaluated:
+    """Refuse an answer of the wrong shape or with numbers that are not finite: a bug in the model, said early."""
+    shapes = (evaluated.values.shape, evaluated.constraints.shape)
+    wanted = ((count, len(problem.objectives)), (count, len(problem.rules)))
+    if shapes != wanted:
+        raise ShapeError(f"{problem.name}: evaluate gave arrays {shapes}, wanted {wanted}")
+    if not (np.isfinite(evaluated.values).all() and np.isfinite(evaluated.constraints).all()):
+        raise ShapeError(f"{problem.name}: evaluate gave a number that is not finite")
+    return evaluated

@@ -1,0 +1,93 @@
+"""Tree-structured Parzen estimator over whole batches: one model per batch, suggestions drawn and judged as arrays.
+
+Trials are split into the good tenth and the rest; each part becomes a density; suggestions are drawn from the good
+density and, of a few each time, the one with the highest ratio good / rest is kept. Within a batch every suggestion
+counts as one bad trial more for those that follow (a constant liar), so that a batch spreads. The model sees a window
+of history, the best and the most recent, so a suggestion never costs more than a stated time.
+"""
+
+import math
+
+import numpy as np
+
+from codesign.study.coding import Coding
+from codesign.study.parzen import Mixture
+from codesign.study.samplers import SobolSampler, Told, best_first
+from codesign.units import Array
+
+
+class TpeSampler:
+    """Multivariate, graded by rules, for one to three objectives."""
+
+    def __init__(
+        self,
+        coding: Coding,
+        seed: int,
+        *,
+        startup_count: int,
+        candidates_count: int = 24,
+        window_count: int = 600,
+        good_frac: float = 0.1,
+        good_most_count: int = 25,
+        explore_frac: float = 0.0,
+    ) -> None:
+        self._coding = coding
+        self._startup = SobolSampler(coding, seed)
+        self._startup_count = startup_count
+        self._candidates_count = candidates_count
+        self._window_count = window_count
+        self._good_frac = good_frac
+        self._good_most_count = good_most_count
+        self._explore_frac = explore_frac
+        self._told: Told | None = None
+        self._count = 0
+
+    def observe(self, told: Told) -> None:
+        """Add a batch; what falls out of the window is forgotten."""
+        self._count += len(told.internal)
+        if self._told is not None:
+            told = Told(
+                internal=np.concatenate([self._told.internal, told.internal]),
+                costs=np.concatenate([self._told.costs, told.costs]),
+                violation=np.concatenate([self._told.violation, told.violation]),
+            )
+        if len(told.internal) > self._window_count:
+            keep = np.zeros(len(told.internal), dtype=bool)
+            keep[best_first(told)[: self._window_count // 4]] = True
+            keep[np.flatnonzero(~keep)[int(keep.sum()) - self._window_count :]] = True
+            told = Told(told.internal[keep], told.costs[keep], told.violation[keep])
+        self._told = told
+
+    def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:
+        """Draw from the good density, keep what the ratio likes best."""
+        if self._told is None or self._count < self._startup_count or len(self._told.internal) < 3:
+            return self._startup.suggest(rng, first_index, count)
+        order = best_first(self._told)
+        good_count = max(1, min(math.ceil(self._good_frac * self._count), self._good_most_count, len(order) - 1))
+        unit = self._coding.unit(self._told.internal)
+        good, rest = Mixture(self._coding, unit[order[:good_count]]), Mixture(self._coding, unit[order[good_count:]])
+        drawn = self._settled(good.draw(rng, count * self._candidates_count))
+        chosen = self._chosen(drawn, good.log_density(drawn), rest, count)
+        free = rng.random(count) < self._explore_frac
+        chosen[free] = self._coding.warp(rng.random((int(free.sum()), chosen.shape[1])))
+        return chosen
+
+    def _settled(self, unit: Array) -> Array:
+        """Points moved to the middle of their cells; parameters whose condition fails become NaN."""
+        return self._coding.unit(self._coding.decode(unit))
+
+    def _chosen(self, drawn: Array, log_good: Array, rest: Mixture, count: int) -> Array:
+        """Best of each group in turn; every choice counts as one bad trial more for the groups that follow."""
+        per = self._candidates_count
+        log_rest = rest.log_density(drawn)
+        lies = np.zeros(len(drawn))  # density of the lies relative to the density of the rest, times its kernels
+        chosen = np.empty((count, drawn.shape[1]))
+        for j in range(count):
+            group = slice(j * per, (j + 1) * per)
+            ratio = log_good[group] - log_rest[group] - np.log1p(lies[group] / (rest.count + 1.0))
+            chosen[j] = drawn[group][int(np.argmax(ratio))]
+            later = slice((j + 1) * per, None)
+            if j + 1 < count:
+                kernel = rest.log_kernel_at(drawn[later], chosen[j])
+                lies[later] = lies[later] + np.exp(np.clip(kernel - log_rest[later], -50.0, 50.0))
+        return np.where(np.isnan(chosen), 0.5, chosen)

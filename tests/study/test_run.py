@@ -1,0 +1,253 @@
+"""The study loop: same trials whatever happens to the driver, on both back ends."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from codesign.errors import StudyError, UsageError
+from codesign.store.repository import Store
+from codesign.study.executor import Finished, InlineExecutor
+from codesign.study.run import run_study
+from tests.study import toy
+
+LEARNING = [
+    "tpe",
+    "nsga2",
+    "cma-es",
+    "sobol",
+    "random",
+    "optuna:TPESampler",
+    "optuna:NSGAIISampler",
+    "optuna:CmaEsSampler",
+]
+
+
+class Dies(Exception):
+    """What a test throws to end a driver."""
+
+
+class MortalExecutor(InlineExecutor):
+    """Evaluates so many batches, then dies with the next one in flight."""
+
+    def __init__(self, batches: int) -> None:
+        super().__init__()
+        self._left = batches
+
+    def wait(self, timeout_s: float) -> list[Finished]:
+        if not self._left:
+            raise Dies
+        self._left -= 1
+        return super().wait(timeout_s)
+
+
+def trials(url: str, name: str = "toy") -> Any:
+    with Store(url) as store:
+        return store.columns(store.study(name))
+
+
+def same(one: Any, other: Any) -> None:
+    assert_array_equal(one.numbers, other.numbers)
+    assert_array_equal(one.internal, other.internal)
+    assert_array_equal(one.values, other.values)
+    assert_array_equal(one.constraints, other.constraints)
+    assert set(one.states) == set(other.states) == {"COMPLETE"}
+
+
+def sqlite(tmp_path: Path, name: str) -> str:
+    return f"sqlite:///{tmp_path}/{name}.db"
+
+
+def test_a_study_finds_better_designs_than_its_baselines(storage: str) -> None:
+    summary = run_study(toy.recipe(baselines=toy.BASELINES), storage, trials_total=160)
+
+    assert summary.state == "completed"
+    assert summary.trials_count == 160
+    assert [b.name for b in summary.baselines] == ["eight-way", "rack"]
+    assert [b.number for b in summary.baselines] == [0, 1]
+    assert summary.best is not None
+    assert summary.best.feasible
+    assert summary.best.values["cost_usd"] < min(b.values["cost_usd"] for b in summary.baselines)
+
+
+def test_sqlite_and_postgresql_hold_the_same_trials(storage: str, tmp_path: Path) -> None:
+    run_study(toy.recipe(), storage, trials_total=64)
+    run_study(toy.recipe(), sqlite(tmp_path, "other"), trials_total=64)
+
+    same(trials(storage), trials(sqlite(tmp_path, "other")))
+
+
+@pytest.mark.parametrize("sampler", LEARNING)
+def test_a_driver_that_dies_and_a_total_in_two_parts_change_no_trial(sampler: str, tmp_path: Path) -> None:
+    recipe = toy.recipe(sampler=sampler, baselines=toy.BASELINES, batch_count=8)
+    whole, torn = sqlite(tmp_path, "whole"), sqlite(tmp_path, "torn")
+
+    run_study(recipe, whole, trials_total=56)
+    with pytest.raises(Dies):
+        run_study(recipe, torn, trials_total=43, executor=MortalExecutor(3))
+    for batches in (1, 0):
+        with pytest.raises(Dies):
+            run_study(recipe, torn, trials_total=43, executor=MortalExecutor(batches))
+    run_study(recipe, torn, trials_total=43)
+    run_study(recipe, torn, extend=2)
+    run_study(recipe, torn, trials_total=56)
+
+    same(trials(whole), trials(torn))
+
+
+@pytest.mark.parametrize("objectives", [2, 3])
+def test_several_objectives_repeat_too(objectives: int, tmp_path: Path) -> None:
+    metrics = (("cost_usd", "minimize"), ("latency_ns", "minimize"), ("rate_gbps", "maximize"))[:objectives]
+    for sampler in ("tpe", "nsga2", "nsga3", "optuna:TPESampler"):
+        recipe = toy.recipe(sampler=sampler, objectives=metrics)
+        one, two = sqlite(tmp_path, f"{sampler}-1"), sqlite(tmp_path, f"{sampler}-2")
+        summary = run_study(recipe, one, trials_total=48)
+        with pytest.raises(Dies):
+            run_study(recipe, two, trials_total=48, executor=MortalExecutor(1))
+        run_study(recipe, two, trials_total=48)
+
+        same(trials(one), trials(two))
+        assert len(summary.front_numbers) > 1
+        assert summary.hypervolume is not None
+        assert summary.hypervolume > 0.0
+
+
+def test_batches_in_flight_are_part_of_the_question_and_repeat(tmp_path: Path) -> None:
+    recipe = toy.recipe(sampler={"name": "tpe", "in_flight": 3}, batch_count=8)
+    one, two = sqlite(tmp_path, "one"), sqlite(tmp_path, "two")
+
+    run_study(recipe, one, trials_total=64)
+    with pytest.raises(Dies):
+        run_study(recipe, two, trials_total=64, executor=MortalExecutor(4))
+    run_study(recipe, two, trials_total=64)
+
+    same(trials(one), trials(two))
+
+
+def test_no_design_is_asked_twice_and_a_small_space_is_used_up(tmp_path: Path) -> None:
+    for sampler in ("tpe", "nsga2", "exhaustive", "auto"):
+        url = sqlite(tmp_path, sampler)
+        summary = run_study(toy.recipe(parameters=toy.SMALL, sampler=sampler), url, trials_total=500)
+
+        found = trials(url)
+        keys = {row.tobytes() for row in np.where(np.isnan(found.internal), -1.0, found.internal)}
+        assert summary.reason == "every design of the space was tried"
+        assert summary.trials_count == len(keys) == 4 * 4 + 4 * 4 * 3
+
+
+def test_a_total_that_is_reached_asks_nothing(storage: str) -> None:
+    run_study(toy.recipe(), storage, trials_total=32)
+    summary = run_study(toy.recipe(), storage, trials_total=32)
+
+    assert summary.new_count == 0
+    assert summary.trials_count == 32
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"catalog_digest": "facts-2"}, "catalog was facts-1, is facts-2"),
+        ({"code_version": "1.1"}, "code was 1.0, is 1.1"),
+        ({"seed": 8}, "seed was 7, is 8"),
+        ({"parameters": toy.SMALL}, "space"),
+        ({"batch_count": 4}, "batch size was 16, is 4"),
+    ],
+)
+def test_a_changed_question_is_refused_by_name(change: dict[str, Any], word: str, tmp_path: Path) -> None:
+    url = sqlite(tmp_path, "s")
+    run_study(toy.recipe(), url, trials_total=16)
+
+    with pytest.raises(StudyError, match=word) as refused:
+        run_study(toy.recipe(**change), url, trials_total=32)
+
+    assert "study copy toy NEW --rebase" in str(refused.value)
+    assert len(trials(url)) == 16
+
+
+def test_a_new_study_needs_a_total(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="how many trials in total"):
+        run_study(toy.recipe(), sqlite(tmp_path, "s"))
+
+
+def test_progress_counts_and_names_what_binds(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    run_study(toy.recipe(), sqlite(tmp_path, "s"), trials_total=48, on_progress=seen.append)
+
+    assert [p.done_count for p in seen] == [16, 32, 48]
+    assert all(p.total_count == 48 for p in seen)
+    assert seen[-1].binds in ("power", "area")
+    assert seen[-1].best_values[0] == min(trials(sqlite(tmp_path, "s")).values[:, 0][kept(sqlite(tmp_path, "s"))])
+
+
+def kept(url: str) -> Any:
+    return (trials(url).constraints <= 0.0).all(axis=1)
+
+
+def test_patience_and_time_end_a_study_with_the_reason(tmp_path: Path) -> None:
+    url = sqlite(tmp_path, "s")
+    patient = run_study(toy.recipe(sampler="random"), url, trials_total=5000, patience_batches=4)
+    late = run_study(toy.recipe(sampler="random"), url, trials_total=5000, time_limit_s=0.0)
+
+    assert patient.state == "stopped"
+    assert patient.reason is not None
+    assert patient.reason.startswith("no gain in ")
+    assert patient.trials_count < 5000
+    assert late.reason == "time limit reached"
+    assert late.new_count == 0
+
+
+def test_ctrl_c_leaves_a_study_that_goes_on(tmp_path: Path) -> None:
+    class Interrupted(InlineExecutor):
+        def wait(self, timeout_s: float) -> list[Finished]:
+            raise KeyboardInterrupt(timeout_s)
+
+    url = sqlite(tmp_path, "s")
+    summary = run_study(toy.recipe(), url, trials_total=32, executor=Interrupted())
+    again = run_study(toy.recipe(), url, trials_total=32)
+
+    assert (summary.state, summary.reason) == ("paused", "interrupted")
+    assert again.trials_count == 32
+    assert set(trials(url).states) == {"COMPLETE"}
+
+
+def test_details_and_both_forms_of_a_design_are_kept_as_strict_json(storage: str) -> None:
+    run_study(toy.recipe(), storage, trials_total=16)
+
+    with Store(storage) as store:
+        records = list(store.evaluations(store.study("toy")))
+    assert [r.number for r in records] == list(range(16))
+    for record in records:
+        assert json.loads(record.asked) == json.loads(record.repaired)
+        assert json.loads(record.details)["bill"]["link_usd"] > 0.0
+        assert record.fidelity == "model"
+
+
+def test_a_lost_row_is_recorded_with_its_reason_and_the_rest_stays(tmp_path: Path) -> None:
+    class Loses(InlineExecutor):
+        def wait(self, timeout_s: float) -> list[Finished]:
+            return [replace(f, failed={3: "killed its worker"}) for f in super().wait(timeout_s)]
+
+    url = sqlite(tmp_path, "s")
+    summary = run_study(toy.recipe(), url, trials_total=16, executor=Loses())
+
+    assert summary.failed_count == 1
+    assert trials(url).states[3] == "FAIL"
+    with Store(url) as store:
+        record = next(iter(store.evaluations(store.study("toy"), [3])))
+    assert json.loads(record.details) == {"error": "killed its worker"}
+
+
+def test_another_driver_is_refused_while_one_works(tmp_path: Path) -> None:
+    url = sqlite(tmp_path, "s")
+
+    class Intrudes(InlineExecutor):
+        def wait(self, timeout_s: float) -> list[Finished]:
+            with pytest.raises(StudyError, match="is being run by process"):
+                run_study(toy.recipe(), url, trials_total=16)
+            return super().wait(timeout_s)
+
+    assert run_study(toy.recipe(), url, trials_total=16, executor=Intrudes()).trials_count == 16
