@@ -1,10 +1,10 @@
 """Time of collectives on a fabric of two tiers: a scale-up domain and the scale-out network behind it.
 
 Every flat collective costs a launch, its steps, its bytes over the line and a ramp that grows with the square root
-of the bytes (pipelines fill slowly); where a library changes from its low-latency to its bulk protocol it pays once more. A
-group that spans domains works inside each domain and across them at the same time: bytes overlap, message starts add.
-For an all-reduce the fastest of ring, in-switch reduction, one-shot and two-shot kernels is taken within the limits
-the library sets itself.
+of the bytes (pipelines fill slowly); where a library changes from its low-latency to its bulk protocol it pays once
+more. A group that spans domains works inside each domain and across them at the same time: bytes overlap, message
+starts add. For an all-reduce the fastest of ring, in-switch reduction, one-shot and two-shot kernels is taken within
+the limits the library sets itself.
 """
 
 import numpy as np
@@ -78,6 +78,12 @@ def _start_ns(chunk_bytes: Numeric, steps_count: Numeric, wire_bytes: Numeric, t
         + _handover_ns(chunk_bytes, steps_count, tier)
         + tier.ramp_ns_per_sqrt_byte * np.sqrt(wire_bytes)
     )
+
+
+def _launched_ns(device_ns: Numeric, tier: Tier) -> Numeric:
+    """Launch from the host beside the work on the device: mostly hidden by the longer of the two."""
+    joined: Numeric = np.sqrt(device_ns * device_ns + tier.host_library_ns * tier.host_library_ns)
+    return joined
 
 
 def outer_reduce_ratio(group_count: Numeric, inner_count: Numeric) -> Numeric:
@@ -181,8 +187,9 @@ def all_reduce_ns(message_bytes: Numeric, group_count: Numeric, inner_count: Num
     ring = ring_all_reduce_ns(message_bytes, group_count, inner_count, fabric)
     inside = group_count <= inner_count
     switched = np.where(inside, _switch_all_reduce_ns(message_bytes, group_count, up), NEVER_NS)
-    fast = np.where(inside, _fast_all_reduce_ns(message_bytes, group_count, up), NEVER_NS)
-    library_ns = np.maximum(np.minimum(ring, switched), up.host_library_ns)
+    mapped = inside & (group_count <= up.fast_domain_count)
+    fast = np.where(mapped, _fast_all_reduce_ns(message_bytes, group_count, up), NEVER_NS)
+    library_ns = _launched_ns(np.minimum(ring, switched), up)
     best = np.minimum(library_ns, np.maximum(fast, up.host_fast_ns))
     return np.where(group_count > 1.0, best, 0.0)
 
@@ -197,7 +204,7 @@ def _half_ns(message_bytes: Numeric, group_count: Numeric, inner_count: Numeric,
     start_in = _start_ns(message_bytes / inner_count, inner_count - 1.0, wire_in, up)
     start_out = _start_ns(message_bytes / inner_count, np.log2(np.maximum(outer, 1.0)), wire_out, out)
     lines = np.maximum(_line_ns(wire_in, inner_count, up.pair_loss_frac, up), _network_ns(wire_out, out))
-    total = np.maximum(inside * start_in + crosses * start_out + lines, up.host_library_ns)
+    total = _launched_ns(inside * start_in + crosses * start_out + lines, up)
     return np.where(group_count > 1.0, total, 0.0)
 
 
@@ -275,7 +282,7 @@ def broadcast_ns(message_bytes: Numeric, group_count: Numeric, inner_count: Nume
     start_out = _start_ns(share, np.log2(np.maximum(outer, 1.0)), share, out)
     inside_ns = inside * _line_ns(message_bytes, inner_count, up.pair_loss_frac, up)
     lines = np.maximum(inside_ns, crosses * _network_ns(share, out))
-    total = np.maximum(inside * start_in + crosses * start_out + lines, up.host_library_ns)
+    total = _launched_ns(inside * start_in + crosses * start_out + lines, up)
     return np.where(group_count > 1.0, total, 0.0)
 
 
@@ -326,7 +333,7 @@ def all_to_all_ns(message_bytes: Numeric, group_count: Numeric, inner_count: Num
     wire_in = message_bytes * (inner_count - 1.0) / group_count
     wire_out = message_bytes * (group_count - inner_count) / group_count
     total = _exchange_ns(wire_in, wire_out, inner_count, group_count / inner_count, fabric)
-    total = np.maximum(total, fabric.scale_up.host_library_ns)
+    total = _launched_ns(total, fabric.scale_up)
     return np.where(group_count > 1.0, total, 0.0)
 
 
@@ -457,7 +464,7 @@ def _kernel_exchange_ns(
     up, out = fabric.scale_up, fabric.scale_out
     growth = _mixed(first.floor_growth_ratio, second.floor_growth_ratio, combine_flag)
     floor_ns = _mixed(first.floor_ns, second.floor_ns, combine_flag) * (1.0 + growth * np.log2(group_count))
-    rate_gbps = up.rate_gbps * _mixed(first.rate_ratio, second.rate_ratio, combine_flag)
+    rate_gbps = np.minimum(up.rate_gbps, _mixed(first.rate_gbps, second.rate_gbps, combine_flag))
     ramp = _mixed(first.ramp_ns_per_sqrt_byte, second.ramp_ns_per_sqrt_byte, combine_flag)
     inside_ns = BITS_PER_BYTE * wire_in / rate_gbps + ramp * np.sqrt(wire_in)
     across_ns = BITS_PER_BYTE * wire_out * out.contention_ratio / out.rate_gbps

@@ -10,6 +10,7 @@ from codesign.units import Numeric
 
 NEVER_NS = 1e15  # a path that does not exist takes this long: finite, and never the fastest
 UNLIMITED_BYTES = 1e18
+UNLIMITED_RATE_GBPS = 1e12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +44,7 @@ class Tier:
     fast_one_shot_bytes: Numeric = UNLIMITED_BYTES  # largest message of the one-shot kernel between two ranks
     fast_one_shot_power_ratio: Numeric = 0.0  # the limit falls with (2/n) to this power
     fast_two_shot_bytes: Numeric = UNLIMITED_BYTES  # largest message of the two-shot kernel
+    fast_domain_count: Numeric = 1e9  # ranks that map each other's memory, as the low-latency kernels need
     switch_launch_ns: Numeric = 0.0  # in-switch reduction, start
     switch_rate_ratio: Numeric = 1.0  # its rate over that of a ring
     switch_start_bytes: Numeric = 0.0  # smallest message the library gives to the switch
@@ -59,7 +61,7 @@ class Exchange:
 
     floor_ns: Numeric = 0.0  # time of an empty exchange between two ranks
     floor_growth_ratio: Numeric = 0.0  # the floor grows by this share per doubling of the group
-    rate_ratio: Numeric = 1.0  # rate over the tier's line
+    rate_gbps: Numeric = UNLIMITED_RATE_GBPS  # what its copy engines move; the line limits it too
     ramp_ns_per_sqrt_byte: Numeric = 0.0
     copies_flag: Numeric = 0.0  # 1: one copy per expert; 0: one copy per rank
     known_flag: Numeric = 0.0  # 1: the numbers above describe a kernel; 0: use the tier's all-to-all
