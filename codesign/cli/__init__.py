@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _complain(message: str, code: int, kind: str, as_json: bool) -> int:
     if as_json:
-        from codesign.views.jsons import dump
+        from codesign.jsons import dump
 
         print(dump({"error": {"kind": kind, "message": message, "exit_code": code}}))
     else:

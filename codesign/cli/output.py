@@ -23,7 +23,7 @@ def show(value: Any) -> None:
 
 def print_json(value: Any) -> None:
     """Print strict JSON."""
-    from codesign.views.jsons import dump
+    from codesign.jsons import dump
 
     print(dump(value))
 

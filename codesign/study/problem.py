@@ -1,0 +1,282 @@
+"""A search space bound to the catalog and the model: what a study asks, workers evaluate and sweeps screen."""
+
+import hashlib
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import codesign
+from codesign import resources
+from codesign.candidates import assemble, assemble_rows, check_space, platform_candidates
+from codesign.catalog import Catalog, load_catalog
+from codesign.catalog.platforms import load_platform, load_platforms
+from codesign.errors import SpaceError
+from codesign.evaluation import Evaluation, check_question, evaluate, physical_violations, rules_of
+from codesign.parameters import BY_NAME
+from codesign.space import Choices, Range, Space, load_space, parse_space, shipped_spaces
+from codesign.study import parameters as study_parameters
+from codesign.study.coding import Coding
+from codesign.study.problem_protocol import Direction, Evaluated
+from codesign.study.repair import Change, Row, repair
+from codesign.study.repair_moves import moves_of, orders_of
+from codesign.units import Array
+from codesign.jsons import dump
+
+Value = study_parameters.Value
+
+
+@dataclass(frozen=True)
+class SpaceRecipe:
+    """Rebuilds the problem of a space where it is called; text and seed only, so it travels to any worker."""
+
+    text: str
+    name: str
+
+    def __call__(self) -> "SpaceProblem":
+        """The problem, built here."""
+        return SpaceProblem(parse_space(self.text, self.name), self.text)
+
+
+class SpaceProblem:
+    """One space, one catalog, one version of the code. Pure: the same rows, the same answer."""
+
+    def __init__(self, space: Space, text: str, catalog: Catalog | None = None) -> None:
+        self.space = space
+        self.space_text = text
+        self.catalog = catalog or load_catalog()
+        check_space(space, self.catalog)
+        check_question(space, self.catalog)
+        for name in self._baseline_names:
+            load_platform(name, f"{space.name}: baselines")
+
+    @property
+    def name(self) -> str:
+        """Name of the space."""
+        return self.space.name
+
+    @property
+    def space_digest(self) -> str:
+        """Hash of what is asked, whatever the layout of the file."""
+        return hashlib.sha256(self.space.model_dump_json().encode()).hexdigest()[:16]
+
+    @property
+    def catalog_digest(self) -> str:
+        """Hash of the loaded facts."""
+        return self.catalog.digest
+
+    @property
+    def code_version(self) -> str:
+        """Package version, commit and whether files were changed."""
+        return code_version()
+
+    @cached_property
+    def parameters(self) -> dict[str, study_parameters.Parameter]:
+        """What may vary, in the order of the file."""
+        return {name: _as_parameter(name, options) for name, options in self.space.vary.items()}
+
+    @property
+    def objectives(self) -> tuple[tuple[str, Direction], ...]:
+        """One to three metrics, each with its direction."""
+        return tuple(self.space.objectives.items())
+
+    @cached_property
+    def rules(self) -> tuple[str, ...]:
+        """Physical rules, service levels and the limits of the space, in a fixed order."""
+        return tuple(rule.name for rule in rules_of(self.space))
+
+    @property
+    def batch_count(self) -> int:
+        """Rows asked at once."""
+        return self.space.search.batch
+
+    @property
+    def seed(self) -> int:
+        """Same seed, same trials."""
+        return self.space.search.seed
+
+    @property
+    def sampler(self) -> str:
+        """A name."""
+        return self.space.search.sampler
+
+    @property
+    def _baseline_names(self) -> tuple[str, ...]:
+        if self.space.baselines is not None:
+            return self.space.baselines
+        return tuple(name for name, platform in load_platforms().items() if platform.baseline)
+
+    @cached_property
+    def baselines(self) -> tuple[tuple[str, Mapping[str, Value]], ...]:
+        """Machines that people built, their varied parameters snapped to what the space allows (decision 5)."""
+        rows: dict[tuple[Any, ...], tuple[str, Mapping[str, Value]]] = {}
+        for name in self._baseline_names:
+            decided = {p: d.value for p, d in load_platform(name).parameters.items()}
+            row = {p: _snapped(decided[p], options) for p, options in self.space.vary.items()}
+            row = {p: v for p, v in row.items() if _applies(self.space.vary[p], row)}
+            rows.setdefault(tuple(sorted(row.items())), (name, row))
+        return tuple(rows.values())
+
+    @cached_property
+    def _baseline_of(self) -> dict[tuple[Any, ...], str]:
+        return {tuple(sorted(row.items())): name for name, row in self.baselines}
+
+    def evaluate(self, rows: Sequence[Mapping[str, Value]]) -> Evaluated:
+        """Numbers for a batch of rows: baselines as they are, everything else after repair."""
+        named = [self._baseline_of.get(tuple(sorted(row.items()))) for row in rows]
+        searched = [i for i, name in enumerate(named) if name is None]
+        known = [i for i, name in enumerate(named) if name is not None]
+        answers: list[tuple[Row, Array, Array, str] | None] = [None] * len(rows)
+        if searched:
+            repaired, changes = self._repair([dict(rows[i]) for i in searched])
+            found = evaluate(assemble_rows(repaired, self.space), self.space, self.catalog)
+            sources = ["search"] * len(searched)
+            self._enter(answers, searched, found, repaired, changes, sources)
+        if known:
+            names = [str(named[i]) for i in known]
+            found = evaluate(platform_candidates(names), self.space, self.catalog)
+            asked = [dict(rows[i]) for i in known]
+            self._enter(answers, known, found, asked, [[] for _ in known], [f"baseline {n}" for n in names])
+        done = [answer for answer in answers if answer is not None]
+        return Evaluated(
+            repaired=[row for row, _, _, _ in done],
+            values=np.array([values for _, values, _, _ in done]),
+            constraints=np.array([constraints for _, _, constraints, _ in done]),
+            details=[text for _, _, _, text in done],
+        )
+
+    def _enter(
+        self,
+        answers: list[tuple[Row, Array, Array, str] | None],
+        places: Sequence[int],
+        found: Evaluation,
+        rows: Sequence[Row],
+        changes: Sequence[Sequence[Change]],
+        sources: Sequence[str],
+    ) -> None:
+        values = found.metrics.columns(list(self.space.objectives))
+        for at, place in enumerate(places):
+            repairs = [
+                {"parameter": c.parameter, "asked": c.asked, "repaired": c.repaired, "rule": c.rule} for c in changes[at]
+            ]
+            details = {"source": sources[at], "repairs": repairs, **found.details(at)}
+            answers[place] = (rows[at], values[at], found.violations.excess[:, at], dump(details, indent=None))
+
+    def _repair(self, rows: Sequence[Row]) -> tuple[list[Row], list[list[Change]]]:
+        return repair(
+            rows,
+            self._physical_rules,
+            moves_of(),
+            self.space.vary,
+            orders_of(self.catalog),
+            self._physical_excess,
+        )
+
+    @cached_property
+    def _physical_rules(self) -> tuple[str, ...]:
+        return tuple(rule.name for rule in rules_of(self.space) if rule.name in moves_of())
+
+    def _physical_excess(self, rows: Sequence[Row]) -> NDArray[np.float64]:
+        found = physical_violations(assemble_rows(rows, self.space), self.space, self.catalog)
+        place = {rule.name: i for i, rule in enumerate(found.rules)}
+        return found.excess[[place[name] for name in self._physical_rules]]
+
+    def screen(self, columns: Mapping[str, NDArray[Any]]) -> tuple[Array, Array]:
+        """Objectives (n, k) and constraints (n, r) of n designs, one column per parameter, without repair."""
+        count = len(next(iter(columns.values())))
+        found = evaluate(assemble(columns, count, self.space), self.space, self.catalog)
+        return found.metrics.columns(list(self.space.objectives)), found.violations.excess.T
+
+
+def recipe_of(name_or_path: str) -> SpaceRecipe:
+    """The recipe of a shipped space or a space file.
+
+    Raises:
+        SpaceError: the file is wrong, or has nothing to vary.
+    """
+    space = load_space(name_or_path)
+    if not space.vary:
+        raise SpaceError(f"{space.name}: nothing under vary; a design file is for `codesign evaluate`")
+    path = shipped_spaces().get(name_or_path, Path(name_or_path))
+    return SpaceRecipe(path.read_text(encoding="utf-8"), path.name)
+
+
+def sample_feasibility(name_or_path: str, samples: int, seed: int = 0) -> dict[str, Any]:
+    """Check a space and say what share of uniform samples can be built, as asked and after repair, and which rules bind."""
+    problem = recipe_of(name_or_path)()
+    coding = Coding(problem.parameters)
+    unit = np.random.default_rng(seed).random((samples, len(coding.names)))
+    rows = [dict(row) for row in coding.rows(coding.decode(unit))]
+    asked = physical_violations(assemble_rows(rows, problem.space), problem.space, problem.catalog).feasible()
+    repaired, _ = problem._repair(rows)
+    found = evaluate(assemble_rows(repaired, problem.space), problem.space, problem.catalog).violations
+    broken = (found.excess > 0.0).sum(axis=1)
+    return {
+        "space": problem.name,
+        "parameters": len(problem.parameters),
+        "samples": samples,
+        "feasible_as_asked_frac": float(asked.mean()),
+        "feasible_frac": float(found.feasible().mean()),
+        "refusals": {rule.name: int(n) for rule, n in zip(found.rules, broken, strict=True) if n},
+    }
+
+
+@cache
+def code_version() -> str:
+    """Package version, and in a checkout the commit and whether files differ from it."""
+    root = resources.PACKAGE.parent
+    if not (root / ".git").exists():
+        return codesign.__version__
+    try:
+        commit = _git("rev-parse", "--short=12", "HEAD")
+        dirty = "+dirty" if _git("status", "--porcelain", "--untracked-files=no", "--", "codesign") else ""
+    except (OSError, subprocess.SubprocessError):
+        return codesign.__version__
+    return f"{codesign.__version__}+{commit}{dirty}"
+
+
+def _git(*words: str) -> str:
+    run = subprocess.run(
+        ["git", "-C", str(resources.PACKAGE.parent), *words], capture_output=True, text=True, timeout=10, check=True
+    )
+    return run.stdout.strip()
+
+
+def _as_parameter(name: str, options: Choices | Range) -> study_parameters.Parameter:
+    when = None
+    if options.when:
+        parent, values = next(iter(options.when.items()))
+        when = study_parameters.When(parent, tuple(values))
+    if isinstance(options, Choices):
+        return study_parameters.Choices(tuple(options.choices), tuple(options.weights or ()), when)
+    if BY_NAME[name].whole:
+        step = 1 if options.step is None else max(1, int(options.step))
+        return study_parameters.IntRange(int(options.low), int(options.high), step, options.log, options.peak, when=when)
+    return study_parameters.FloatRange(options.low, options.high, options.step, options.log, options.peak, when=when)
+
+
+def _applies(options: Choices | Range, row: Mapping[str, Value]) -> bool:
+    return not options.when or all(row.get(parent) in values for parent, values in options.when.items())
+
+
+def _snapped(value: Value, options: Choices | Range) -> Value:
+    """The nearest value the space allows; a word it does not offer becomes its first choice."""
+    if isinstance(options, Choices):
+        if value in options.choices:
+            return value
+        numbers = [choice for choice in options.choices if not isinstance(choice, str)]
+        if isinstance(value, str) or not numbers:
+            return options.choices[0]
+        return min(numbers, key=lambda choice: abs(choice - value))
+    number = float(value) if not isinstance(value, str) else options.low
+    number = min(max(number, options.low), options.high)
+    if options.step is not None:
+        number = options.low + round((number - options.low) / options.step) * options.step
+        number = number if number <= options.high else number - options.step
+    whole = number == int(number)
+    return int(number) if whole else number
