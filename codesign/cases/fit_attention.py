@@ -49,13 +49,13 @@ def forms(rows: CaseRows) -> list[str]:
 
 
 def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
-    """Constants of every measured part and format, and of every architecture and format."""
+    """Constants of every architecture and format: its parts share them within a point of fits of their own."""
     rows = next(part for part in read_rows(case_data() / FILE) if part.kind == "attention")
     parts, words = np.array(rows.text("accelerator")), np.array(forms(rows))
     prompt = np.array(rows.text("phase")) == "context"
     found: dict[str, dict[str, float]] = {}
-    for level in sorted({name for part in set(parts) for name in lineage(part)[:2]}):
-        mine = np.array([level in lineage(part)[:2] for part in parts])
+    for level in sorted({name for part in set(parts) for name in lineage(part)[1:]}):
+        mine = np.array([level in lineage(part)[1:] for part in parts])
         for word in sorted(set(words[mine & prompt])):
             cache = "bf16-kv8" if word == "fp8" else word  # decode is measured with sixteen-bit products only
             first = _fit(rows.pick(np.flatnonzero(mine & prompt & (words == word)).tolist()), word, catalog, True)

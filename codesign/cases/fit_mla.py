@@ -1,4 +1,4 @@
-"""Fit of the constants of `mla_prefill_ns` and `mla_decode_ns`, per part, cache format and kernel library."""
+"""Fit of the constants of `mla_prefill_ns` and `mla_decode_ns`, per architecture, cache format and kernel library."""
 
 from collections.abc import Mapping
 
@@ -48,13 +48,13 @@ def forms(rows: CaseRows) -> list[str]:
 
 
 def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
-    """Constants of every measured part, format and library, and of every architecture."""
+    """Constants of every architecture, format and library: its parts share them within a point of their own."""
     rows = next(part for part in read_rows(case_data() / FILE) if part.kind == "mla")
     parts, words, kernels = (np.array(c) for c in (rows.text("accelerator"), forms(rows), rows.text("kernel_source")))
     prompt = np.array([name.endswith("context") for name in rows.text("op_name")])
     found: dict[str, dict[str, float]] = {}
-    for level in sorted({name for part in set(parts) for name in lineage(part)}):
-        mine = np.array([level in lineage(part) for part in parts])
+    for level in sorted({name for part in set(parts) for name in lineage(part)[1:]}):
+        mine = np.array([level in lineage(part)[1:] for part in parts])
         for word, kernel in sorted(set(zip(words[mine], kernels[mine], strict=True))):
             group = mine & (words == word) & (kernels == kernel)
             halves = [rows.pick(np.flatnonzero(group & half).tolist()) for half in (prompt, ~prompt)]

@@ -17,10 +17,13 @@ def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
     parts, words, refused = usable(rows, catalog, rows.text("moe_dtype"), sizes)
     both = zip(rows.text("engine"), rows.text("kernel_source"), strict=True)
     libraries = [library(engine, kernel) for engine, kernel in both]
-    shape = [whole(column, refused) for column in shape_of(rows)]
+    tokens, hidden, inner, top_k, experts, local = (whole(column, refused) for column in shape_of(rows))
     skew, even = skews(rows)
     gated = np.array(["nongated" not in name for name in rows.text("kernel_source")], dtype=np.float64)
     weight, activation = (np.array([table[word] for word in words]) for table in (WEIGHT_BYTES, ACTIVATION_BYTES))
     engine = moe_engine(catalog, parts, words, libraries)
-    time_ns = moe_gemm_ns(*shape, weight, activation, engine, gated, whole(skew, refused), even)
+    skew = whole(skew, refused)
+    time_ns = moe_gemm_ns(
+        tokens, hidden, inner, top_k, experts, local, weight, activation, engine, gated, skew, even
+    )
     return latency(rows, time_ns, refused)
