@@ -24,16 +24,27 @@ def release_of(catalog: Catalog, family: str, release_year: float) -> str:
     return max(old, key=since.__getitem__) if old else min(since, key=since.__getitem__)
 
 
+def attention_generation(catalog: Catalog, accelerator: str) -> str:
+    """The fact of ``software.yaml`` that says how well attention kernels of a release keep a part's matrix units busy.
+
+    Units that came with eight-bit floats run apart from the threads that feed them, and those that came with four-bit
+    floats work from a memory of their own: each needed new kernels, and older ones run at a fraction.
+    """
+    facts = catalog.technology("accelerators", accelerator)
+    if "fp4_peak_tflops" in facts:
+        return "tensor_memory_attention_frac"
+    return "asynchronous_attention_frac" if "fp8_peak_tflops" in facts else "attention_frac"
+
+
 def software_of(
-    catalog: Catalog, releases: Sequence[str], asynchronous: Sequence[bool], narrow: Sequence[bool]
+    catalog: Catalog, releases: Sequence[str], generations: Sequence[str], narrow: Sequence[bool]
 ) -> Software:
     """Capabilities as columns.
 
     Args:
         catalog: Facts.
         releases: Entries of ``software.yaml``, see `release_of`.
-        asynchronous: Whether the part has matrix units that only newer attention kernels keep busy (those that
-            came with eight-bit floats).
+        generations: Fact that holds the attention speed on each part, see `attention_generation`.
         narrow: Whether products run in a format with block scales, which launches more kernels.
     """
 
@@ -41,7 +52,7 @@ def software_of(
         return np.array([catalog.value("software", release, name) for release in releases])
 
     plain = {f.name for f in fields(Software)} - {"attention_frac", "launch_ratio"}
-    speed = np.where(asynchronous, column("asynchronous_attention_frac"), column("attention_frac"))
+    speed = np.array([catalog.value("software", r, g) for r, g in zip(releases, generations, strict=True)])
     launches = np.where(narrow, column("narrow_launch_ratio"), 1.0)
     return Software(attention_frac=speed, launch_ratio=launches, **{name: column(name) for name in plain})
 

@@ -1,5 +1,6 @@
 """Replay of measured training jobs: the columns of a row become a job, a layout and a release of software."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -9,6 +10,7 @@ from codesign.cases.rows import CaseRows, Predictions
 from codesign.cases.training_counting import MEMORY, compare
 from codesign.cases.training_words import family_of, format_of, recompute_of, release_year_of, sharding_of
 from codesign.catalog import Catalog
+from codesign.catalog.architectures import lineage, load_architectures
 from codesign.fabrics import fabric_of
 from codesign.machines import (
     ACTIVATION_BYTES,
@@ -29,7 +31,7 @@ from codesign.model.workload.machine import Machine
 from codesign.model.workload.training import TrainingStep, training_step
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
 from codesign.model.workload.transformer import Transformer
-from codesign.software import release_of, software_of, training_constants
+from codesign.software import attention_generation, release_of, software_of, training_constants
 from codesign.transformers import transformer_from_rows
 from codesign.units import Array, bytes_from_gb, gbps_from_gbytes_per_s
 
@@ -89,7 +91,9 @@ def bind(rows: CaseRows, catalog: Catalog) -> Replay:
     names = [name if has_accelerator(catalog, name) else FILLER for name in rows.text("accelerator")]
     formats = [format_of(words) for words in rows.text("precision")]
     releases = _releases(rows, catalog)
-    degrees = _degrees(rows, transformer, np.array([catalog.value("software", r, "full_interleave_flag") for r in releases]))
+    degrees = _degrees(
+        rows, transformer, lambda name: np.array([catalog.value("software", r, name) for r in releases])
+    )
     software = _software(rows, catalog, names, formats, releases)
     layout = _layout(rows, degrees)
     split = np.minimum(degrees["n_accel"] / (layout.tp_count * layout.pp_count * layout.cp_count * layout.dp_count), 1.0)
@@ -111,22 +115,23 @@ def _or(column: Array, fallback: Array | float) -> Array:
     return np.where(np.isfinite(column) & (column > 0.0), column, fallback)
 
 
-def _degrees(rows: CaseRows, t: Transformer, interleaves: Array) -> dict[str, Array]:
+def _degrees(rows: CaseRows, t: Transformer, facts: Callable[[str], Array]) -> dict[str, Array]:
     """Layout columns with what is missing filled in.
 
     Context and expert degrees default to one; the data degree to what is left of the accelerators. A missing micro-batch
     is one sequence in a pipeline or beyond 8,192 tokens, else the largest power of two up to eight that keeps 8,192.
     Missing interleaving of a dense stack is one layer per virtual stage where the framework recommends it, else none.
     """
-    out = {name: _or(rows.numbers(name), 1.0) for name in ("tp", "pp", "cp", "ep", "etp", "n_accel")}
+    out = {name: _or(rows.numbers(name), 1.0) for name in ("tp", "pp", "cp", "ep", "n_accel")}
     out["seq"] = _or(rows.numbers("seq"), 2048.0)
     out["dp"] = _or(rows.numbers("dp"), np.maximum(out["n_accel"] / (out["tp"] * out["pp"] * out["cp"]), 1.0))
     fits = 2.0 ** np.floor(np.log2(np.clip(8192.0 / out["seq"], 1.0, 8.0)))
     out["mbs"] = _or(rows.numbers("mbs"), np.where((out["pp"] > 1.0) | (out["seq"] > 8192.0), 1.0, fits))
     out["gbs"] = _or(rows.numbers("gbs"), out["mbs"] * out["dp"] * 4.0 * out["pp"])
     dense = np.asarray(t.experts_count) <= 0.0
-    stages = np.where(dense & (interleaves > 0.0), np.ceil(np.asarray(t.layers_count) / out["pp"]), 1.0)
+    stages = np.where(dense & (facts("full_interleave_flag") > 0.0), np.ceil(np.asarray(t.layers_count) / out["pp"]), 1.0)
     out["vp"] = np.where(out["pp"] > 1.0, _or(rows.numbers("vp"), stages), 1.0)
+    out["etp"] = _or(rows.numbers("etp"), np.where(facts("expert_tp_flag") > 0.0, out["tp"], 1.0))
     out["ep"] = np.where(np.asarray(t.experts_count) > 0.0, out["ep"], 1.0)
     return out
 
@@ -143,8 +148,8 @@ def _releases(rows: CaseRows, catalog: Catalog) -> list[str]:
 def _software(
     rows: CaseRows, catalog: Catalog, names: list[str], formats: list[str], releases: list[str]
 ) -> Software:
-    asynchronous = ["fp8_peak_tflops" in catalog.technology("accelerators", name) for name in names]
-    software = software_of(catalog, releases, asynchronous, [name in ("mxfp8", "nvfp4") for name in formats])
+    generations = [attention_generation(catalog, name) for name in names]
+    software = software_of(catalog, releases, generations, [name in ("mxfp8", "nvfp4") for name in formats])
     said = [recompute_of(words).sequence_parallel for words in _recompute_words(rows)]
     default = np.asarray(software.sequence_parallel_flag)
     early = np.array([catalog.value("software", r, "unfused_attention_flag") > 0.0 for r in releases])
@@ -174,7 +179,7 @@ def _layout(rows: CaseRows, d: dict[str, Array]) -> Layout:
         ep_count=d["ep"],
         dp_count=d["dp"],
         micro_batch_count=d["mbs"],
-        expert_tp_flag=np.where((d["etp"] > 1.0) & (d["etp"] == d["tp"]), 1.0, 0.0),
+        expert_tp_flag=np.where((d["tp"] > 1.0) & (d["etp"] == d["tp"]), 1.0, 0.0),
         full_recompute_frac=flag(r.full for r in again),
         attention_recompute_flag=flag(r.attention for r in again),
         elementwise_recompute_flag=flag(r.elementwise for r in again),
@@ -194,7 +199,6 @@ def _job(
     releases: list[str],
     t: Transformer,
 ) -> TrainingJob:
-    narrow = np.array([ACTIVATION_BYTES[name] < 2.0 for name in formats])
     wide = [sharding_of(words).wide_reduce for words in rows.text("sharding")]
     usual = np.array([catalog.value("software", r, "gradient_wire_bytes") for r in releases])
     said = np.array([np.nan if w is None else (4.0 if w else 2.0) for w in wide])
@@ -209,9 +213,8 @@ def _job(
         optimizer_bytes=np.full(len(rows), 12.0),
         gradient_wire_bytes=np.where(np.isfinite(said), said, usual),
         weight_wire_bytes=np.where(["all-gather" in words for words in rows.text("precision")], 1.0, 2.0),
-        narrow_flag=narrow.astype(np.float64),
         trainable_frac=np.where(adapters, ADAPTER_FRAC, 1.0),
-        imbalance_ratio=np.ones(len(rows)),
+        imbalance_ratio=np.array([catalog.value("software", r, "expert_imbalance_ratio") for r in releases]),
         mtp_layers_count=predicts * np.asarray(t.mtp_layers_count),
     )
 
@@ -247,8 +250,35 @@ def _machine(catalog: Catalog, names: list[str], count: Array, split: Array) -> 
         second_tier_bytes=bytes_from_gb(SECOND_TIER_GB) * each,
         second_tier_rate_gbps=gbps_from_gbytes_per_s(SECOND_TIER_GBYTES_PER_S) * each,
         launch_ns=catalog.constant("training", "fitted", "launch_ns") * each,
-        clock_frac=each,
+        clock_frac=np.array([_clock_frac(catalog, name) for name in names]),
     )
+
+
+def _clock_frac(catalog: Catalog, name: str) -> float:
+    """Sustained clock over that of the part whose kernels were measured: power per operation, to a power.
+
+    Dynamic power grows with about the 2.5th power of the clock where voltage follows it.
+    """
+    measured = _measured_like(catalog, name)
+    watts = [_per_operation(catalog, part) for part in (name, measured)]
+    if name == measured or not all(watts):
+        return 1.0
+    return float(min((watts[0] / watts[1]) ** catalog.constant("training", "stated", "power_exponent_ratio"), 1.1))
+
+
+def _measured_like(catalog: Catalog, name: str) -> str:
+    """The measured part whose constants an unmeasured one borrows; itself where it was measured or none was."""
+    parts = {group.rsplit(".", 1)[0] for group in catalog.constants["gemm"]}
+    kin = [key for key in lineage(name)[1:] if key.split("-")[0] == lineage(name)[1].split("-")[0]]
+    records = load_architectures()
+    same = [a for key in kin for a in records[key].accelerators if a in parts]
+    return name if name in parts or not same else same[0]
+
+
+def _per_operation(catalog: Catalog, name: str) -> float:
+    facts = catalog.technology("accelerators", name)
+    power = facts["board_power_w"].value if "board_power_w" in facts else 0.0
+    return power / facts["bf16_peak_tflops"].value
 
 
 def _domains(fabric: Fabric, rows: CaseRows, split: Array) -> Fabric:

@@ -11,16 +11,18 @@ from codesign.model.workload.machine import Machine
 from codesign.model.workload.training_exchange import LayerExchange, exposed_ns, layer_exchange
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
 from codesign.model.workload.training_products import Products, products
-from codesign.model.workload.training_traffic import Traffic, traffic
+from codesign.model.workload.training_traffic import (
+    EXPERT_KERNELS_COUNT,
+    FEED_KERNELS_COUNT,
+    MIXER_KERNELS_COUNT,
+    RECURRENT_KERNELS_COUNT,
+    Traffic,
+    traffic,
+)
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Numeric
 
-#: kernels launched by one part in one forward pass; backward launches twice as many
-MIXER_LAUNCHES_COUNT = 14.0
-FEED_LAUNCHES_COUNT = 10.0
-EXPERT_LAUNCHES_COUNT = 14.0
-RECURRENT_LAUNCHES_COUNT = 12.0
-BACKWARD_RATIO = 2.0
+BACKWARD_RATIO = 2.0  # kernels and traffic backward over forward
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +96,7 @@ def block(
     links = layer_exchange(transformer, job, layout, fabric, software)
     forward = _forward(work, moved, links, machine, software, constants)
     backward = _backward(work, moved, links, machine, software, constants)
-    recompute = _recompute(layout, forward)
+    recompute = _recompute(layout, forward, software.compiled_flag * work.last_forward_ns / machine.clock_frac)
     launches = _launches_ns(transformer, layout, machine, software, constants)
     forward_host = _join(forward.total(), launches, constants) - forward.total()
     busy = backward.total() + recompute
@@ -119,7 +121,7 @@ def _forward(
         elementwise=moved.elementwise_forward_ns + moved.permute_forward_ns,
         tensor=exposed_ns(links.tensor_ns, gemm, software.tp_overlap_flag, cost),
         context=exposed_ns(links.context_ns, attention, 1.0, cost),
-        expert=links.expert_ns,
+        expert=exposed_ns(links.expert_ns, gemm, software.expert_overlap_flag, cost),
     )
 
 
@@ -140,15 +142,18 @@ def _backward(
         elementwise=BACKWARD_RATIO * moved.elementwise_forward_ns + moved.permute_forward_ns,
         tensor=exposed_ns(links.tensor_ns, gemm, software.tp_overlap_flag, cost),
         context=exposed_ns(2.0 * links.context_ns, attention, 1.0, cost),
-        expert=links.expert_ns,
+        expert=exposed_ns(links.expert_ns, gemm, software.expert_overlap_flag, cost),
     )
 
 
-def _recompute(layout: Layout, forward: _Pass) -> Numeric:
-    """What runs again before its backward: the whole forward of some layers, or only parts of it."""
+def _recompute(layout: Layout, forward: _Pass, dropped: Numeric) -> Numeric:
+    """What runs again before its backward: the whole forward of some layers, or only parts of it.
+
+    A whole-program compiler drops the last product of a layer, whose result the backward does not need.
+    """
     parts = layout.attention_recompute_flag * forward.attention
     parts = parts + layout.elementwise_recompute_flag * forward.elementwise
-    return layout.full_recompute_frac * forward.total() + (1.0 - layout.full_recompute_frac) * parts
+    return layout.full_recompute_frac * (forward.total() - dropped) + (1.0 - layout.full_recompute_frac) * parts
 
 
 def _launches_ns(
@@ -157,15 +162,14 @@ def _launches_ns(
     """Host time to launch the forward of an average layer: kernels that no captured graph covers."""
     local = np.minimum(t.experts_count, np.maximum(t.experts_count / layout.ep_count, 1.0))
     plain = (
-        MIXER_LAUNCHES_COUNT * t.attention_layers_count
-        + FEED_LAUNCHES_COUNT * t.dense_layers_count
-        + RECURRENT_LAUNCHES_COUNT * t.linear_layers_count
+        MIXER_KERNELS_COUNT * t.attention_layers_count
+        + FEED_KERNELS_COUNT * t.dense_layers_count
+        + RECURRENT_KERNELS_COUNT * t.linear_layers_count
     )
-    experts = t.moe_layers_count * (EXPERT_LAUNCHES_COUNT + constants.expert_launches_count * local)
-    hybrid = np.minimum(t.linear_layers_count, 1.0)
-    dense_graph = software.graph_frac + hybrid * (software.hybrid_graph_frac - software.graph_frac)
-    expert_graph = software.expert_graph_frac + hybrid * (software.hybrid_graph_frac - software.expert_graph_frac)
-    kernels = plain * (1.0 - dense_graph) + experts * (1.0 - expert_graph)
+    routing = EXPERT_KERNELS_COUNT * t.moe_layers_count
+    looped = software.expert_loop_flag * constants.expert_launches_count * local * t.moe_layers_count
+    captured = software.expert_graph_frac * (1.0 - np.minimum(t.linear_layers_count, 1.0))
+    kernels = plain * (1.0 - software.graph_frac) + routing * (1.0 - software.router_graph_frac) + looped * (1.0 - captured)
     return machine.launch_ns * software.launch_ratio * kernels / t.layers_count
 
 

@@ -99,7 +99,7 @@ def layer_exchange(
     whole = all_reduce_ns(hidden_bytes, tp, inner, fabric)
     part = whole + software.sequence_parallel_flag * (split - whole)
     shared = np.minimum(t.shared_experts_count, 1.0)
-    cut_experts = layout.expert_tp_flag + (1.0 - layout.expert_tp_flag) * shared
+    cut_experts = layout.expert_tp_flag * t.top_k_count + shared
     parts = t.attention_layers_count + t.linear_layers_count + t.dense_layers_count + cut_experts * t.moe_layers_count
     width = t.head_dim_count + t.mla_flag * (t.qk_nope_count + t.qk_rope_count - t.head_dim_count)
     kv_bytes = 2.0 * WIDE_BYTES * layout.micro_batch_count * job.sequence_count * width
@@ -107,7 +107,7 @@ def layer_exchange(
     context = all_gather_ns(kv_bytes, layout.cp_count, inner_count(layout.cp_count, tp, domain), fabric)
     stride = 1.0 + layout.expert_tp_flag * (tp - 1.0)
     exchange = 2.0 * moe_exchange_ns(
-        tokens * stride / tp,
+        tokens / tp,
         WIDE_BYTES * t.moe_hidden_count,
         np.maximum(t.top_k_count, 1.0),
         layout.ep_count,

@@ -216,7 +216,7 @@ def training_memory(
         optimizer_bytes=optimizer * resident,
         activations_bytes=activations * kept,
         logits_bytes=logits,
-        reserved_bytes=machine.reserved_bytes + 0.0 * weights,
+        reserved_bytes=machine.reserved_bytes,
         total_bytes=state * resident + activations * kept + logits + machine.reserved_bytes,
         second_tier_bytes=state * (1.0 - resident) + activations * layout.activation_offload_frac,
         owned_count=job.trainable_frac * owned,

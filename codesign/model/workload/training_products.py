@@ -20,6 +20,7 @@ class Products:
 
     forward_ns: Numeric
     backward_ns: Numeric
+    last_forward_ns: Numeric  # of the forward, the products whose result no backward needs
     head_forward_ns: Numeric
     head_backward_ns: Numeric
 
@@ -99,6 +100,10 @@ def _experts(t: Transformer, job: TrainingJob, layout: Layout, tokens: Numeric, 
     return _add(_times(local, products), starts)
 
 
+def _down_ns(t: Transformer, tokens: Numeric, inner: Numeric, work: _Pass) -> Numeric:
+    return gemm_ns(tokens, t.hidden_count, inner, work.operand_bytes, work.operand_bytes, work.engine)
+
+
 def _without_start(engine: GemmEngine) -> GemmEngine:
     """Products that run side by side in one grouped call do not pay a start each."""
     return replace(engine, launch_ns=0.0, quantise_launch_ns=0.0, step_ns=0.0)
@@ -150,7 +155,8 @@ def products(
     """
     t, tp = transformer, layout.tp_count
     tokens = layout.micro_batch_count * job.sequence_count / layout.cp_count
-    engine = replace(engines.gemm, quantise_bytes=engines.gemm.quantise_bytes * constants.quantise_ratio)
+    quantised = engines.gemm.quantise_bytes * constants.quantise_ratio
+    engine = replace(engines.gemm, quantise_bytes=quantised, quantise_launch_ns=0.0)
     plain = replace(engines.gemm, quantise_bytes=0.0, quantise_launch_ns=0.0)
     learns = np.where(job.trainable_frac < 1.0, 0.0, 1.0)
     work = _Pass(engine, plain, job.operand_bytes, learns)
@@ -160,12 +166,14 @@ def products(
         _times(t.moe_layers_count, _expert_layer(t, job, layout, tokens, work)),
         _times(t.linear_layers_count, _recurrent(t, tokens, tp, work)),
     )
+    last = t.dense_layers_count * _down_ns(t, tokens, np.maximum(t.ffn_count, 1.0) / tp, work)
     head_work = _Pass(engines.head, engines.head, WIDE_BYTES, learns)
     head = _linear_ns(tokens, t.hidden_count, t.vocab_count / tp, head_work)
-    slow = constants.gemm_ratio * (1.0 + job.narrow_flag * (constants.narrow_gemm_ratio - 1.0))
+    slow = constants.gemm_ratio
     return Products(
         forward_ns=slow * layer[0] / t.layers_count,
         backward_ns=slow * layer[1] / t.layers_count,
+        last_forward_ns=slow * last / t.layers_count,
         head_forward_ns=constants.gemm_ratio * head[0],
         head_backward_ns=constants.gemm_ratio * head[1],
     )

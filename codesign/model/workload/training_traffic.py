@@ -6,6 +6,7 @@ import numpy as np
 
 from codesign.columns import freeze
 from codesign.model.kernels.attention import prefill_attention_ns
+from codesign.model.kernels.mla import mla_prefill_ns
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
@@ -18,6 +19,10 @@ BACKWARD_PRODUCTS_RATIO = 2.5  # five products backward (scores again, and four 
 SCORE_FORWARD_BYTES = 13.0  # scale, mask, softmax, dropout: each reads and writes the matrix in two bytes, mask in one
 SCORE_BACKWARD_BYTES = 17.0
 RESIDUAL_WIDTHS_COUNT = 5.0  # norm in and out, residual in twice and out, per mixer or feed-forward
+MIXER_KERNELS_COUNT = 14.0  # kernels of one forward: norm, products, rotary, transposes, core, residual
+FEED_KERNELS_COUNT = 10.0  # norm, products, activation, residual
+EXPERT_KERNELS_COUNT = 14.0  # norm, router, sort, permute, weighting, residual
+RECURRENT_KERNELS_COUNT = 12.0  # norm, products, convolution, chunk scans, gate, residual
 LOGIT_BYTES = 12.0  # sixteen-bit logits, thirty-two-bit softmax, gradient
 PERMUTE_WIDTHS_COUNT = 4.0  # copy out and in, each read and written
 
@@ -49,12 +54,11 @@ def _attention_ns(
     """Core forward of one attention layer, and of it what a selective recompute repeats: the same."""
     heads = t.heads_count / layout.tp_count
     kv_heads = np.maximum(t.kv_heads_count / layout.tp_count, 1.0)
+    sequence, batch = job.sequence_count, layout.micro_batch_count
+    grouped = prefill_attention_ns(batch, sequence, sequence, heads, kv_heads, t.head_dim_count, engines.attention)
     key_dim = t.qk_nope_count + t.qk_rope_count
-    width = t.head_dim_count + t.mla_flag * (0.5 * (key_dim + t.v_head_dim_count) - t.head_dim_count)
-    sequence = job.sequence_count
-    core = prefill_attention_ns(
-        layout.micro_batch_count, sequence, sequence, heads, kv_heads, width, engines.attention
-    )
+    latent = mla_prefill_ns(batch, sequence, sequence, heads, key_dim, t.v_head_dim_count, engines.latent)
+    core = grouped + t.mla_flag * (latent - grouped)
     # causal work is balanced over the context ranks
     return core * _windowed_frac(t, sequence) / (layout.cp_count * software.attention_frac), heads
 
@@ -91,20 +95,44 @@ def traffic(
     core, heads = _attention_ns(t, job, layout, engines, software)
     core = core * constants.attention_ratio
     scores = layout.micro_batch_count * heads * job.sequence_count * job.sequence_count / layout.cp_count
-    score = software.unfused_attention_flag * constants.score_ratio * scores * ns_per_byte
+    sinks = np.where((t.window_count > 0.0) & (t.window_count < job.sequence_count), software.window_unfused_flag, 0.0)
+    score = np.maximum(software.unfused_attention_flag, sinks) * constants.score_ratio * scores * ns_per_byte
     attention = t.attention_layers_count / t.layers_count
     chain = constants.elementwise_ratio * (1.0 + software.compiled_flag * (constants.compiled_ratio - 1.0))
     return Traffic(
         attention_forward_ns=attention * (core + SCORE_FORWARD_BYTES * score),
         attention_backward_ns=attention
         * (BACKWARD_PRODUCTS_RATIO * core / constants.attention_backward_frac + SCORE_BACKWARD_BYTES * score),
-        elementwise_forward_ns=(
+        elementwise_forward_ns=constants.kernel_ns * software.launch_ratio * kernels_count(t)
+        + (
             chain * _elementwise_bytes(t, layout, tokens, software) + constants.state_ratio * _state_bytes(t, tp, tokens)
         )
         * ns_per_byte,
         permute_forward_ns=constants.permute_ratio * _permute_bytes(t, layout, tokens, software) * ns_per_byte,
         head_ns=LOGIT_BYTES * chain * tokens * t.vocab_count / tp * ns_per_byte,
     )
+
+
+def kernels_count(transformer: Transformer) -> Numeric:
+    """Kernels of an average layer in one forward pass, the loop over local experts not counted.
+
+    Args:
+        transformer: Layers of each kind.
+
+    Returns:
+        Kernels of one average layer. [count]
+
+    Source:
+        nemo-2025: profiles of a mixer with rotary embedding, a gated feed-forward, a router with permutation.
+    """
+    t = transformer
+    kernels = (
+        MIXER_KERNELS_COUNT * t.attention_layers_count
+        + FEED_KERNELS_COUNT * t.dense_layers_count
+        + EXPERT_KERNELS_COUNT * t.moe_layers_count
+        + RECURRENT_KERNELS_COUNT * t.linear_layers_count
+    )
+    return kernels / t.layers_count
 
 
 def _elementwise_bytes(t: Transformer, layout: Layout, tokens: Numeric, software: Software) -> Numeric:
