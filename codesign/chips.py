@@ -1,195 +1,32 @@
-"""From catalog names to the numbers of the memory, chip and power models. Looks up and converts; computes nothing."""
+"""From catalog names to the numbers of the chip and power models. Looks up and converts; computes nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from codesign.catalog import Catalog
 from codesign.errors import CatalogError, nearest
-from codesign.model.chip.chain import Chip, ChipInputs
+from codesign.memories import MemoryChoice, chosen_or, column, dram_device, memory_constants, memory_inputs
+from codesign.model.chip.chain import Chip, ChipInputs, chip
 from codesign.model.chip.power import Activity, PowerInputs, array_pj_per_flop
-from codesign.model.memory.chain import MemoryInputs, MemorySystem
-from codesign.model.memory.controller import ControllerConstants
-from codesign.model.memory.dram import DramDevice, burst_ns, peak_rate_gbps
-from codesign.units import Array, Numeric, bytes_from_gb
+from codesign.model.memory.chain import MemorySystem
+from codesign.units import Array, Numeric
 
-#: Fields of the memory model that the catalog prints as clock cycles.
-_CYCLES = (
-    "read_latency",
-    "write_latency",
-    "row_to_read",
-    "row_to_write",
-    "precharge",
-    "row_open",
-    "row_cycle",
-    "read_to_precharge",
-    "write_recovery",
-    "activate_gap",
-    "activate_window",
-    "read_to_write",
-    "write_to_read",
-    "refresh",
-    "refresh_interval",
-    "activate_command",
-    "precharge_command",
-    "column_command",
-)
-
-
-def column(catalog: Catalog, kind: str, names: Sequence[str], fact: str) -> Array:
-    """One fact of many technologies as a column; each distinct name is looked up once."""
-    known = {name: catalog.value(kind, name, fact) for name in dict.fromkeys(names)}
-    return np.array([known[name] for name in names], dtype=np.float64)
-
-
-def timing_columns(catalog: Catalog, kinds: Sequence[str]) -> dict[str, Array]:
-    """Timings in ns of some memory kinds, keyed by the field names of the memory model."""
-    clock_ns = column(catalog, "memory", kinds, "clock_ns")
-    out = {f"{name}_ns": column(catalog, "memory", kinds, f"{name}_cycles_count") * clock_ns for name in _CYCLES}
-    out["clock_ns"] = clock_ns
-    out["refresh_bank_interval_ns"] = out["refresh_interval_ns"] / column(
-        catalog, "memory", kinds, "refresh_groups_count"
-    )
-    for name in ("banks_count", "pseudo_channels_count", "row_bursts_count", "shared_command_flag"):
-        out[name] = column(catalog, "memory", kinds, name)
-    return out
-
-
-def dram_device(catalog: Catalog, kinds: Sequence[str], channel_rate_gbps: Array) -> DramDevice:
-    """Devices of some kinds with a given payload rate of one pseudo-channel."""
-    timing = timing_columns(catalog, kinds)
-    nominal_gbps = peak_rate_gbps(
-        column(catalog, "memory", kinds, "reference_pin_rate_gbps"),
-        column(catalog, "memory", kinds, "data_pins_count"),
-        column(catalog, "memory", kinds, "payload_frac"),
-    ) / (column(catalog, "memory", kinds, "channels_count") * timing["pseudo_channels_count"])
-    ratio = nominal_gbps / channel_rate_gbps
-    for name in ("clock_ns", "activate_command_ns", "precharge_command_ns", "column_command_ns"):
-        timing[name] = timing[name] * ratio
-    timing["burst_ns"] = np.asarray(burst_ns(column(catalog, "memory", kinds, "burst_bytes"), channel_rate_gbps))
-    return DramDevice(**{field.name: timing[field.name] for field in fields(DramDevice)})
-
-
-def memory_constants(catalog: Catalog) -> ControllerConstants:
-    """Fitted controller constants of this catalog."""
-    names = [field.name for field in fields(ControllerConstants)]
-    return ControllerConstants(**{name: catalog.constant("memory", "controller", name) for name in names})
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryChoice:
-    """What a search decides about memory, one entry or value per candidate; zero means the default of the class."""
-
-    kind: Sequence[str]
-    stacks_count: Numeric
-    pin_rate_gbps: Numeric = 0.0
-    height_count: Numeric = 0.0
-    write_queue_count: Numeric = 0.0
-    outstanding_bytes: Numeric = 0.0
-    interleave_bytes: Numeric = 0.0
-    path_latency_ns: Numeric = 0.0
-    path_pj_per_bit: Numeric = 0.0
-    per_bank_refresh_flag: Numeric = 0.0
-    ecc_flag: Numeric = 1.0
-    second_kind: Sequence[str] = ()
-    second_modules_count: Numeric = 0.0
-    second_pin_rate_gbps: Numeric = 0.0
-    kv_run_bytes: Numeric = 0.0
-    optimizer_read_frac: Numeric = 0.0
-    activation_read_frac: Numeric = 0.0
-
-
-def memory_inputs(catalog: Catalog, choice: MemoryChoice) -> MemoryInputs:
-    """Numbers of the memory model for some candidates.
-
-    Raises:
-        CatalogError: a memory kind is not in the catalog.
-    """
-    kinds = list(choice.kind)
-    timing = timing_columns(catalog, kinds)
-    ecc = np.asarray(choice.ecc_flag, dtype=np.float64)
-    own = {
-        name: column(catalog, "memory", kinds, name)
-        for name in (
-            "reference_pin_rate_gbps",
-            "data_pins_count",
-            "payload_frac",
-            "pin_rate_limit_gbps",
-            "height_limit_count",
-            "channels_count",
-            "burst_bytes",
-            "device_pj_per_bit",
-            "idle_w",
-            "phy_mm2",
-            "edge_mm",
-        )
-    }
-    path = {name: catalog.value("blocks", "memory_path", name) for name in ("read_queue_count", "random_run_bytes")}
-    return MemoryInputs(
-        stacks_count=choice.stacks_count,
-        pin_rate_gbps=_or(choice.pin_rate_gbps, column(catalog, "memory", kinds, "pin_rate_gbps")),
-        height_count=_or(choice.height_count, column(catalog, "memory", kinds, "height_count")),
-        die_bytes=bytes_from_gb(column(catalog, "memory", kinds, "die_gb")),
-        close_row_flag=0.0,
-        per_bank_refresh_flag=choice.per_bank_refresh_flag,
-        ecc_capacity_frac=ecc * column(catalog, "memory", kinds, "ecc_capacity_frac"),
-        ecc_rate_frac=ecc * column(catalog, "memory", kinds, "ecc_rate_frac"),
-        path_latency_ns=_or(choice.path_latency_ns, catalog.value("blocks", "memory_path", "path_latency_ns"))
-        + column(catalog, "memory", kinds, "link_latency_ns"),
-        path_pj_per_bit=_or(choice.path_pj_per_bit, catalog.value("nodes", "n4", "memory_path_pj_per_bit")),
-        **_defaulted(catalog, choice),
-        **{name: timing[name] for name in timing if name != "refresh_groups_count"},
-        **own,
-        **path,
-        **_second_tier(catalog, choice),
-    )
-
-
-def _defaulted(catalog: Catalog, choice: MemoryChoice) -> dict[str, Numeric]:
-    names = (
-        "write_queue_count",
-        "outstanding_bytes",
-        "interleave_bytes",
-        "kv_run_bytes",
-        "optimizer_read_frac",
-        "activation_read_frac",
-    )
-    return {name: _or(getattr(choice, name), catalog.value("blocks", "memory_path", name)) for name in names}
-
-
-def _or(chosen: Numeric, default: Numeric) -> Array:
-    """The choice where there is one, the default where it is zero."""
-    value = np.asarray(chosen, dtype=np.float64)
-    return np.where(value > 0.0, value, default)
-
-
-def _second_tier(catalog: Catalog, choice: MemoryChoice) -> dict[str, Numeric]:
-    """The second tier; without a kind it has no bytes, and a rate of zero."""
-    named = list(choice.second_kind) or ["none"]
-    kinds = [name if name not in ("", "none") else "ddr5" for name in named]
-    there = np.array([name not in ("", "none") for name in named], dtype=np.float64)
-    modules = np.asarray(choice.second_modules_count, dtype=np.float64) * there
-    facts = {
-        name: column(catalog, "memory", kinds, name)
-        for name in ("data_pins_count", "payload_frac", "stream_frac", "device_pj_per_bit", "idle_w", "phy_mm2")
-    }
-    pin_gbps = _or(choice.second_pin_rate_gbps, column(catalog, "memory", kinds, "pin_rate_gbps"))
-    bytes_each = bytes_from_gb(column(catalog, "memory", kinds, "die_gb")) * column(
-        catalog, "memory", kinds, "height_count"
-    )
-    path_ns = catalog.value("blocks", "memory_path", "path_latency_ns")
-    device_ns = catalog.value("blocks", "memory_path", "device_latency_ns")
-    return {
-        "second_bytes": modules * bytes_each * (1.0 - column(catalog, "memory", kinds, "ecc_capacity_frac")),
-        "second_rate_gbps": modules * peak_rate_gbps(pin_gbps, facts["data_pins_count"], facts["payload_frac"]),
-        "second_read_frac": facts["stream_frac"],
-        "second_latency_ns": path_ns + device_ns + column(catalog, "memory", kinds, "link_latency_ns"),
-        "second_pj_per_bit": facts["device_pj_per_bit"],
-        "second_idle_w": modules * facts["idle_w"],
-        "second_phy_mm2": modules * facts["phy_mm2"],
-        "second_edge_mm": modules * column(catalog, "memory", kinds, "edge_mm"),
-    }
+__all__ = [
+    "BASES",
+    "PUBLISHED",
+    "ChipChoice",
+    "MemoryChoice",
+    "chip_inputs",
+    "column",
+    "dram_device",
+    "gemm_activity",
+    "memory_constants",
+    "memory_inputs",
+    "power_inputs",
+    "published_parts",
+]
 
 
 #: Words of a base chip: core, compute node, I/O node, links, die-to-die class. The numbers are in the catalog.
@@ -286,7 +123,7 @@ def chip_inputs(catalog: Catalog, choice: ChipChoice) -> ChipInputs:
 
     io_dies = np.where(np.asarray(choice.io_dies_count) < 0.0, base("io_dies_count"), choice.io_dies_count)
     stacked = np.array([name in _STACKED_BASES for name in words.base], dtype=np.float64)
-    compute_dies = _or(choice.compute_dies_count, base("compute_dies_count"))
+    compute_dies = chosen_or(choice.compute_dies_count, base("compute_dies_count"))
     # scaling is of the package; spreading the same cores over more dies keeps their number
     cores = base("cores_count") * base("compute_dies_count") / compute_dies * choice.compute_scale_frac
     stacks = np.asarray(choice.memory_stacks_count, dtype=np.float64)
@@ -304,6 +141,7 @@ def chip_inputs(catalog: Catalog, choice: ChipChoice) -> ChipInputs:
             "control_lanes_count",
             "register_bytes",
             "local_bytes",
+            "network_transistors_count",
         )
     }
     shared_blocks = {
@@ -313,7 +151,6 @@ def chip_inputs(catalog: Catalog, choice: ChipChoice) -> ChipInputs:
             "integer_transistors_count",
             "control_transistors_count",
             "register_transistors_count",
-            "network_transistors_count",
             "local_array_frac",
             "shared_array_frac",
             "buffer_array_frac",
@@ -323,17 +160,16 @@ def chip_inputs(catalog: Catalog, choice: ChipChoice) -> ChipInputs:
         compute_dies_count=compute_dies,
         io_dies_count=io_dies,
         stacked_flag=stacked,
+        format_ratio=catalog.constant("chip", "area", "format_ratio"),
         cores_count=cores,
         active_frac=base("active_frac"),
-        clock_ghz=_or(choice.clock_ghz, base("clock_ghz")),
-        shared_bytes=_or(choice.shared_bytes, base("shared_bytes")),
+        clock_ghz=chosen_or(choice.clock_ghz, base("clock_ghz")),
+        shared_bytes=chosen_or(choice.shared_bytes, base("shared_bytes")),
         buffer_bytes=choice.buffer_bytes,
         memory_phy_mm2=stacks * column(catalog, "memory", words.memory, "phy_mm2") + choice.second_phy_mm2,
         memory_edge_mm=stacks * column(catalog, "memory", words.memory, "edge_mm") + choice.second_edge_mm,
         memory_transistors_count=stacks * column(catalog, "memory", words.memory, "controller_transistors_count"),
-        die_to_die_rate_gbps=_or(
-            choice.die_to_die_rate_gbps, base("die_to_die_rate_gbps")
-        ),
+        die_to_die_rate_gbps=chosen_or(choice.die_to_die_rate_gbps, base("die_to_die_rate_gbps")),
         die_to_die_density_gbps_per_mm=block(words.die_to_die, "density_gbps_per_mm"),
         die_to_die_depth_mm=block(words.die_to_die, "depth_mm"),
         **core_facts,
@@ -377,7 +213,7 @@ def _geometry(catalog: Catalog, choice: ChipChoice) -> dict[str, Numeric]:
     die = {name: catalog.value("packages_geometry", "die", name) for name in ("corner_mm", "aspect_ratio", "rest_frac")}
     return {
         **die,
-        "serdes_rows_count": _or(
+        "serdes_rows_count": chosen_or(
             choice.serdes_rows_count, catalog.value("packages_geometry", "die", "serdes_rows_count")
         ),
         "reticle_width_mm": catalog.value("packages_geometry", "reticle", "width_mm"),
@@ -385,7 +221,7 @@ def _geometry(catalog: Catalog, choice: ChipChoice) -> dict[str, Numeric]:
     }
 
 
-def power_inputs(catalog: Catalog, choice: ChipChoice, chip: Chip, memory: MemorySystem) -> PowerInputs:
+def power_inputs(catalog: Catalog, choice: ChipChoice, dies: Chip, memory: MemorySystem) -> PowerInputs:
     """Coefficients of the power model for the chips and memories of some candidates."""
     words = _words(choice)
     macs = column(catalog, "blocks", words.core, "macs_count")
@@ -401,12 +237,12 @@ def power_inputs(catalog: Catalog, choice: ChipChoice, chip: Chip, memory: Memor
         ratio,
     )
     return PowerInputs(
-        logic_mm2=chip.silicon_mm2 - chip.local_sram_mm2 - chip.shared_sram_mm2 - chip.buffer_mm2,
-        sram_area_mm2=chip.local_sram_mm2 + chip.shared_sram_mm2 + chip.buffer_mm2,
+        logic_mm2=dies.silicon_mm2 - dies.local_sram_mm2 - dies.shared_sram_mm2 - dies.buffer_mm2,
+        sram_area_mm2=dies.local_sram_mm2 + dies.shared_sram_mm2 + dies.buffer_mm2,
         leakage_w_per_mm2=column(catalog, "nodes", words.node, "leakage_w_per_mm2"),
         sram_leakage_w_per_mm2=column(catalog, "nodes", words.node, "sram_leakage_w_per_mm2"),
         clock_pj_per_mm2=catalog.constant("chip", "power", "clock_pj_per_mm2"),
-        clock_ghz=chip.clock_ghz,
+        clock_ghz=dies.clock_ghz,
         bf16_pj_per_flop=bf16,
         fp8_pj_per_flop=bf16 * energy["fp8_energy_ratio"],
         fp4_pj_per_flop=bf16 * energy["fp4_energy_ratio"],
@@ -416,23 +252,27 @@ def power_inputs(catalog: Catalog, choice: ChipChoice, chip: Chip, memory: Memor
         memory_path_pj_per_bit=memory.path_pj_per_bit,
         second_pj_per_bit=memory.second_pj_per_bit,
         memory_idle_w=memory.idle_w,
-        scale_up_pj_per_bit=_or(choice.scale_up_pj_per_bit, column(catalog, "blocks", words.links, "energy_pj_per_bit")),
-        scale_out_pj_per_bit=_or(choice.scale_out_pj_per_bit, catalog.value("blocks", "pcie5", "energy_pj_per_bit")),
+        scale_up_pj_per_bit=chosen_or(
+            choice.scale_up_pj_per_bit, column(catalog, "blocks", words.links, "energy_pj_per_bit")
+        ),
+        scale_out_pj_per_bit=chosen_or(
+            choice.scale_out_pj_per_bit, catalog.value("blocks", "pcie5", "energy_pj_per_bit")
+        ),
         die_to_die_pj_per_bit=column(catalog, "blocks", words.die_to_die, "energy_pj_per_bit"),
         link_idle_w=choice.link_idle_w,
         voltage_floor_frac=supply["voltage_floor_frac"],
         voltage_slope_frac=supply["voltage_slope_frac"],
         clock_floor_frac=supply["clock_floor_frac"],
         regulator_frac=supply["regulator_frac"],
-        power_cap_w=_or(choice.power_cap_w, column(catalog, "packages_geometry", words.base, "power_cap_w")),
+        power_cap_w=chosen_or(choice.power_cap_w, column(catalog, "packages_geometry", words.base, "power_cap_w")),
         cooling_cap_w=column(catalog, "blocks", cooled, "cap_w"),
     )
 
 
-def gemm_activity(catalog: Catalog, chip: Chip, memory: MemorySystem, link_rate_gbps: Numeric) -> Activity:
+def gemm_activity(catalog: Catalog, dies: Chip, memory: MemorySystem, link_rate_gbps: Numeric) -> Activity:
     """The load that power limits are set on: a large 16-bit GEMM with links half busy."""
     load = {n: catalog.value("blocks", "tdp_activity", n) for n in catalog.technology("blocks", "tdp_activity")}
-    flops = load["compute_frac"] * chip.bf16_peak_gflops
+    flops = load["compute_frac"] * dies.bf16_peak_gflops
     return Activity(
         bf16_gflops=flops,
         fp8_gflops=0.0,
@@ -444,6 +284,52 @@ def gemm_activity(catalog: Catalog, chip: Chip, memory: MemorySystem, link_rate_
         scale_up_rate_gbps=load["link_frac"] * np.asarray(link_rate_gbps),
         scale_out_rate_gbps=0.0,
         die_to_die_rate_gbps=np.where(
-            np.asarray(chip.die_to_die_edge_mm) > 0.0, load["memory_frac"] * memory.peak_rate_gbps, 0.0
+            np.asarray(dies.die_to_die_edge_mm) > 0.0, load["memory_frac"] * memory.peak_rate_gbps, 0.0
         ),
     )
+
+
+#: Parts that are published in enough detail to compose: accelerator -> base chip, memory kind, stacks in use, sites.
+PUBLISHED: dict[str, tuple[str, str, float, float]] = {
+    "a100-sxm-80gb": ("a100", "hbm2e", 5.0, 6.0),
+    "h100-sxm": ("h100", "hbm3", 5.0, 6.0),
+    "h200-sxm": ("h100", "hbm3e", 6.0, 6.0),
+    "b200-sxm": ("b200", "hbm3e", 8.0, 8.0),
+    "gb200": ("b200", "hbm3e", 8.0, 8.0),
+    "mi300x": ("mi300x", "hbm3", 8.0, 8.0),
+    "mi355x": ("mi355x", "hbm3e", 8.0, 8.0),
+}
+
+
+def published_parts(catalog: Catalog, accelerators: Sequence[str]) -> tuple[ChipChoice, MemoryChoice]:
+    """Choices that describe parts on sale: pin rate and clock are those that give the printed rates.
+
+    Raises:
+        CatalogError: a part is not published in enough detail.
+    """
+    unknown = next((name for name in accelerators if name not in PUBLISHED), None)
+    if unknown is not None:
+        raise CatalogError(f"chips: no composition of {unknown!r}{nearest(unknown, PUBLISHED)}")
+    parts = [PUBLISHED[name] for name in accelerators]
+    bases, kinds = [part[0] for part in parts], [part[1] for part in parts]
+    stacks, sites = np.array([part[2] for part in parts]), np.array([part[3] for part in parts])
+    rate_gbps = column(catalog, "accelerators", accelerators, "memory_rate_tbytes_per_s") * 8e3
+    pins = stacks * column(catalog, "memory", kinds, "data_pins_count")
+    nodes = [BASES[base][1] for base in bases]
+    memory = MemoryChoice(
+        kind=kinds,
+        stacks_count=stacks,
+        pin_rate_gbps=rate_gbps / pins,
+        path_pj_per_bit=column(catalog, "nodes", nodes, "memory_path_pj_per_bit"),
+    )
+    plain = chip_inputs(catalog, ChipChoice(base=bases, memory_kind=kinds, memory_stacks_count=sites, clock_ghz=1.0))
+    one_ghz_gflops = np.asarray(chip(plain).bf16_peak_gflops)
+    clock_ghz = column(catalog, "accelerators", accelerators, "bf16_peak_tflops") * 1e3 / one_ghz_gflops
+    choice = ChipChoice(
+        base=bases,
+        memory_kind=kinds,
+        memory_stacks_count=sites,
+        clock_ghz=clock_ghz,
+        power_cap_w=column(catalog, "accelerators", accelerators, "board_power_w"),
+    )
+    return choice, memory

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares
 
+from codesign.cases import memory
 from codesign.cases.memory_sim import constants_from, setup
 from codesign.cases.rows import CaseRows, read_rows
 from codesign.catalog import Catalog
+from codesign.memories import memory_constants
 from codesign.model.memory.controller import achieved_frac
 from codesign.units import Array
 
@@ -53,6 +55,40 @@ def fit_rows(rows: CaseRows, catalog: Catalog) -> dict[str, float]:
     return dict(zip(names, (round(float(v), 4) for v in found.x), strict=True)) | FIXED
 
 
+#: Of the machine classes: name: (start, low, high)
+CLASS_BOUNDS: dict[str, tuple[float, float, float]] = {
+    "write_queue_count": (200.0, 16.0, 4000.0),
+    "path_frac": (1.0, 0.85, 1.06),
+    "start_ns": (1500.0, 0.0, 10000.0),
+}
+
+
+def fit_classes(rows: CaseRows, catalog: Catalog) -> dict[str, dict[str, float]]:
+    """Write collection, path and start of each machine class from measured streams."""
+    kinds, read_frac, classes, arrays, size_bytes = memory.setup(rows, catalog)
+    peaks = memory.peaks_gbytes_per_s(rows, catalog)
+    scale = np.array([memory.RATE_GBYTES_PER_S.get(unit.lower(), np.nan) for unit in rows.text("unit")])
+    measured = rows.numbers("value") * scale
+    out = {}
+    for name in dict.fromkeys(classes):
+        mine = np.array([c == name for c in classes]) & np.isfinite(measured) & np.isfinite(peaks)
+        chosen = [k for k, m in zip(kinds, mine, strict=True) if m]
+
+        def errors(values: Array, mine: Array = mine, chosen: list[str] = chosen) -> Array:
+            queue, path, start = (np.full(len(chosen), v) for v in values)
+            share = memory.stream_frac(chosen, read_frac[mine], queue, path, catalog, memory_constants(catalog))
+            rate = memory.pass_rate(arrays[mine] * size_bytes[mine], share * peaks[mine], start)
+            prior = [(np.log(values[0] / 200.0)) * 0.02, (values[1] - 1.0) * 0.5, (values[2] - 1500.0) / 1500.0 * 0.05]
+            return np.concatenate([np.log(rate / measured[mine]), prior])
+
+        start, low, high = (np.array([CLASS_BOUNDS[n][k] for n in CLASS_BOUNDS]) for k in range(3))
+        found = least_squares(errors, start, bounds=(low, high), x_scale=start, loss="soft_l1", f_scale=_SOFT_FRAC)
+        out[name] = dict(zip(CLASS_BOUNDS, (round(float(v), 4) for v in found.x), strict=True))
+    return out
+
+
 def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
-    """Controller constants from all Ramulator rows."""
-    return {"controller": fit_rows(ramulator_rows(Path(__file__).parent / "data"), catalog)}
+    """Controller constants from all Ramulator rows, then the classes from measured streams."""
+    data = Path(__file__).parent / "data"
+    streams = next(part for part in read_rows(data / "memory.csv") if part.kind == "memory")
+    return {"controller": fit_rows(ramulator_rows(data), catalog)} | fit_classes(streams, catalog)

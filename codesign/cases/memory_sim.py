@@ -6,8 +6,8 @@ import numpy as np
 
 from codesign.cases.rows import CaseRows, Predictions
 from codesign.catalog import Catalog
-from codesign.chips import dram_device, memory_constants
 from codesign.errors import nearest
+from codesign.memories import dram_device, memory_constants
 from codesign.model.memory.controller import (
     Access,
     Controller,

@@ -39,6 +39,7 @@ class ChipInputs:
     fp8_ratio: Numeric
     fp4_ratio: Numeric
     int8_ratio: Numeric
+    format_ratio: Numeric  # area of each narrower format that doubles the rate, over the 16-bit array
     integer_units_count: Numeric  # of one sublane, as the next two
     single_units_count: Numeric
     double_units_count: Numeric
@@ -181,7 +182,8 @@ def _core_areas(i: ChipInputs) -> dict[str, Numeric]:
     cores = i.compute_dies_count * i.cores_count
     half = fpu_transistors_count(i.double_transistors_count, 10.0)
     single = fpu_transistors_count(i.double_transistors_count, 23.0)
-    array = i.macs_count * half
+    doublings = np.log2(np.maximum(np.maximum(i.fp8_ratio, i.fp4_ratio), 1.0))
+    array = i.macs_count * half * (1.0 + i.format_ratio * doublings)
     vector = (
         i.integer_units_count * i.integer_transistors_count
         + i.single_units_count * single
