@@ -186,6 +186,33 @@ def _group(catalog: Catalog, law: str, accelerator: str, dtype: str, kernels: Se
     raise CatalogError(f"catalog calibration/{law}.yaml: no group for {accelerator} {dtype}")
 
 
+def constants_of(
+    catalog: Catalog,
+    law: str,
+    accelerators: Sequence[str],
+    dtypes: Sequence[str],
+    kernels: Sequence[tuple[str, ...]] | None = None,
+) -> tuple[Callable[[str], Array], list[str]]:
+    """A reader of the fitted constants of a law as columns, and the number format each row's peak is taken in.
+
+    ``accelerators`` are parts or architectures. The peak is that of the row's own format: shares of peak carry over
+    from a neighbouring format. Attention libraries choose the format of their products by themselves, so there it is
+    that of the format the group was fitted in.
+
+    Raises:
+        CatalogError: a number format is unknown or the law has no group for it.
+    """
+    keys = list(zip(accelerators, dtypes, kernels or [("",)] * len(accelerators), strict=True))
+    groups = {key: _group(catalog, law, *key) for key in dict.fromkeys(keys)}
+    fitted = law in ("attention", "mla")
+
+    def column(name: str) -> Array:
+        values = {group: catalog.constant(law, group, name) for group in dict.fromkeys(groups.values())}
+        return np.array([values[groups[key]] for key in keys])
+
+    return column, [groups[key].split(".")[1] if fitted else key[1] for key in keys]
+
+
 def _columns(
     catalog: Catalog,
     law: str,
@@ -193,23 +220,12 @@ def _columns(
     dtypes: Sequence[str],
     kernels: Sequence[tuple[str, ...]] | None = None,
 ) -> tuple[Callable[[str], Array], Array, Array]:
-    """A reader of fitted constants as columns, with the peaks and memory rates of the parts.
-
-    The peak is that of the row's own format: shares of peak carry over from a neighbouring format. Attention libraries
-    choose the format of their products by themselves, so there the peak is that of the format the group was fitted in.
-    """
-    keys = list(zip(accelerators, dtypes, kernels or [("",)] * len(accelerators), strict=True))
-    groups = {key: _group(catalog, law, *key) for key in dict.fromkeys(keys)}
-    fitted = law in ("attention", "mla")
-    forms = {key: group.split(".")[1] if fitted else key[1] for key, group in groups.items()}
-    peaks = {key: peak_gflops(catalog, key[0], form) for key, form in forms.items()}
+    """A reader of fitted constants as columns, with the peaks and memory rates of the parts."""
+    column, forms = constants_of(catalog, law, accelerators, dtypes, kernels)
+    pairs = list(zip(accelerators, forms, strict=True))
+    peaks = {pair: peak_gflops(catalog, *pair) for pair in dict.fromkeys(pairs)}
     rates = {name: memory_rate_gbps(catalog, name) for name in dict.fromkeys(accelerators)}
-
-    def column(name: str) -> Array:
-        values = {group: catalog.constant(law, group, name) for group in dict.fromkeys(groups.values())}
-        return np.array([values[groups[key]] for key in keys])
-
-    return column, np.array([peaks[key] for key in keys]), np.array([rates[name] for name in accelerators])
+    return column, np.array([peaks[pair] for pair in pairs]), np.array([rates[name] for name in accelerators])
 
 
 def gemm_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> GemmEngine:
@@ -232,7 +248,7 @@ def attention_engine(
     Raises:
         CatalogError: an accelerator or number format is unknown.
     """
-    forms = _cache_forms(dtypes, kv_dtypes)
+    forms = cache_forms(dtypes, kv_dtypes)
     column, peaks, rates = _columns(catalog, "attention", accelerators, forms)
     constants = {name: column(name) for name in ATTENTION_CONSTANTS}
     return AttentionEngine(peak_gflops=peaks, memory_rate_gbps=rates, **constants)
@@ -253,7 +269,7 @@ def mla_engine(
         CatalogError: an accelerator or number format is unknown.
     """
     named = [(name, "default") for name in kernels or ["default"] * len(accelerators)]
-    column, peaks, rates = _columns(catalog, "mla", accelerators, _cache_forms(dtypes, kv_dtypes), named)
+    column, peaks, rates = _columns(catalog, "mla", accelerators, cache_forms(dtypes, kv_dtypes), named)
     return MlaEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in MLA_CONSTANTS})
 
 
@@ -264,7 +280,7 @@ def latent_prompt_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: 
     return replace(heads, head_offset_count=0.0, **{name: getattr(latent, name) for name in shared})
 
 
-def _cache_forms(dtypes: Sequence[str], kv_dtypes: Sequence[str] | None) -> list[str]:
+def cache_forms(dtypes: Sequence[str], kv_dtypes: Sequence[str] | None) -> list[str]:
     """Format words of attention constants: products and cache in one word."""
     caches = kv_dtypes or dtypes
     wide = ("bf16", "fp16")
@@ -285,12 +301,13 @@ def moe_engine(
     Raises:
         CatalogError: an accelerator or number format is unknown.
     """
-    named = [_library_chain(name) for name in libraries or ["default"] * len(accelerators)]
+    named = [library_chain(name) for name in libraries or ["default"] * len(accelerators)]
     column, peaks, rates = _columns(catalog, "moe_gemm", accelerators, dtypes, named)
     return MoeEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in MOE_CONSTANTS})
 
 
-def _library_chain(name: str) -> tuple[str, ...]:
+def library_chain(name: str) -> tuple[str, ...]:
+    """Libraries whose constants may stand for a named one, nearest first: same kind elsewhere, same engine, any."""
     engine, _, kind = name.partition("-")
     others = tuple(f"{other}-{kind}" for other in ("trtllm", "sglang", "vllm")) if kind else ()
     return (name, *others, engine, "default")

@@ -1,14 +1,17 @@
 """Fit of the constants of `gemm_ns`, per part and number format, and per architecture for parts never measured."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
+from codesign.cases.fit_kernel import architecture_speeds, stand_in
 from codesign.cases.fitting import Bound, fit_ratio
 from codesign.cases.formats import format_word
 from codesign.cases.rows import CaseRows, read_rows
 from codesign.catalog import Catalog
-from codesign.catalog.architectures import lineage
+from codesign.catalog.architectures import lineage, load_architectures
+from codesign.catalog.schema import Constant
 from codesign.machines import ACTIVATION_BYTES, WEIGHT_BYTES, memory_rate_gbps, peak_gflops
 from codesign.model.kernels.gemm import GemmEngine, gemm_ns
 from codesign.resources import case_data
@@ -46,7 +49,23 @@ def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
                     chosen = np.flatnonzero(np.isin(parts, members) & (words == word))
                     start = found.get(f"{level}.bf16", {})
                     found[group] = _fit_group(rows.pick(chosen.tolist()), word, catalog, start)
-    return found
+    return found | _borrowed(found, catalog)
+
+
+def _borrowed(found: dict[str, dict[str, float]], catalog: Catalog) -> dict[str, dict[str, float]]:
+    """Groups of architectures with a few published rates: those of the part they are like, at their own speed."""
+    stored = {
+        group: {name: Constant.model_construct(value=value) for name, value in constants.items()}
+        for group, constants in found.items()
+    }
+    fresh = replace(catalog, constants={**catalog.constants, "gemm": stored})
+    known, out = load_architectures(), {}
+    for architecture, speed in architecture_speeds(fresh).items():
+        base = stand_in(known[architecture].accelerators[0])
+        for group in [name for name in found if name.startswith(f"{base}.")]:
+            share = min(found[group]["compute_frac"] * speed, 1.0)
+            out[f"{architecture}.{group.split('.')[1]}"] = {**found[group], "compute_frac": share}
+    return out
 
 
 def _fit_group(rows: CaseRows, word: str, catalog: Catalog, bf16: Mapping[str, float]) -> dict[str, float]:

@@ -43,8 +43,12 @@ def lineage(accelerator: str) -> tuple[str, ...]:
 
     >>> lineage("b300-sxm")
     ('b300-sxm', 'blackwell-ultra', 'blackwell')
+    >>> lineage("cdna3")  # an architecture stands for a part of it
+    ('cdna3', 'hopper')
     """
     for name, record in load_architectures().items():
+        if accelerator == name:
+            return tuple(dict.fromkeys((name, record.like)))
         if accelerator in record.accelerators:
             return tuple(dict.fromkeys((accelerator, name, record.like)))
     return (accelerator,)
