@@ -98,6 +98,7 @@ SUFFIXES: dict[str, str] = {
     "_um2": "um2",
     "_pj_per_byte": "pJ/byte",
     "_mm2_per_mb": "mm2/MB",
+    "_mm2_per_tbps": "mm2/(Tb/s)",
     "_w_per_mb": "W/MB",
     "_w_per_gbps": "W/(Gb/s)",
     "_ns_per_m": "ns/m",
@@ -210,3 +211,12 @@ def ns_from_s(time_s: Numeric) -> Numeric:
     2000000000.0
     """
     return time_s * 1e9
+
+
+def ns_from_ms(time_ms: Numeric) -> Numeric:
+    """Milliseconds to nanoseconds.
+
+    >>> ns_from_ms(2.5)
+    2500000.0
+    """
+    return time_ms * 1e6

@@ -31,7 +31,7 @@ PINT = {
     "pJ/byte": "joule/bit", "mm2/MB": "meter**2/bit", "W/MB": "joule/second/bit", "W/(Gb/s)": "joule/bit",
     "ns/m": "second/meter", "dB/in": "1/meter", "J/token": "joule/token",
     "1/mm": "1/meter", "ns/mm": "second/meter", "ns^0.5/mm": "second**0.5/meter", "UI": "", "V": "volt",
-    "V2/GHz": "volt**2*second", "nm": "meter",
+    "V2/GHz": "volt**2*second", "mm2/(Tb/s)": "meter**2*second/bit", "nm": "meter",
 }  # fmt: skip
 BASES = ("second = [time]", "bit = [information]", "joule = [energy]", "meter = [length]", "usd = [money]",
          "token = [token]", "volt = [voltage]", "kelvin = [temperature]", "flop = []")  # fmt: skip

@@ -4,7 +4,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from codesign.model.link.channel import reach_m
 from codesign.model.link.coding import Coding, coding
 from codesign.model.link.framing import message_frac
 from codesign.model.link.inputs import LinkInputs, ProtocolInputs
@@ -22,7 +21,6 @@ class Link:
     missing_db: Numeric  # > 0: below the limit of its code
     reach_excess_m: Numeric  # > 0: longer than the medium allows
     buffer_missing_bytes: Numeric  # > 0: less buffer than the line needs
-    reach_m: Numeric  # longest cable at this signal budget
     signal: Signal
     coding: Coding
     transfer: Transfer
@@ -61,13 +59,11 @@ def link(inputs: LinkInputs) -> Link:
     moved = transfer(inputs, code)
     cost = silicon(inputs, line, code)
     shares = moved.retry_frac * moved.replay_frac * moved.credit_frac * moved.contention_frac
-    budget = line.insertion_loss_db + line.margin_db
     return Link(
         goodput_gbps=code.line_rate_gbps * moved.protocol_frac * shares * (1.0 - cost.degraded_loss_frac),
         missing_db=np.maximum(-line.margin_db, 0.0),
         reach_excess_m=np.maximum(inputs.medium.length_m - inputs.medium.reach_limit_m, 0.0),
         buffer_missing_bytes=np.maximum(moved.buffer_need_bytes - inputs.flow.buffer_bytes, 0.0),
-        reach_m=reach_m(budget, line.fixed_loss_db, line.cable_db_per_m),
         signal=line,
         coding=code,
         transfer=moved,

@@ -252,9 +252,9 @@ def burst_failure_prob(
     row = np.asarray(table_row_count, dtype=np.intp)
     odds = start / (1.0 - start)
     term = np.exp(symbols_count * np.log1p(-start))
-    for index in range(table.defeat_prob.shape[1]):
-        term = term * odds * np.maximum(symbols_count - index, 0.0) / (index + 1.0)
-        total = total + term * table.defeat_prob[row, index]
+    for index, defeat in enumerate(table.defeat_prob.T):
+        term = term * (odds * np.maximum(symbols_count - index, 0.0) / (index + 1.0))
+        total = total + term * np.take(defeat, row)
     return np.minimum(total, 1.0)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codesign.columns import freeze
-from codesign.model.link.channel import connector_loss_db, line_loss_db, twinax_loss_db_per_m
+from codesign.model.link.channel import connector_loss_db, line_loss_db, reach_m, twinax_loss_db_per_m
 from codesign.model.link.fec import propagated_error_prob
 from codesign.model.link.inputs import ChannelInputs, LinkInputs, SerdesFit, SerdesInputs
 from codesign.model.link.pam import level_variance_ratio, required_snr_db, symbol_error_log10_ratio, symbol_rate_ghz
@@ -134,9 +134,9 @@ def signal(inputs: LinkInputs) -> Signal:
     snr = slicer_snr_db(noise, serdes.level_mismatch_ratio, serdes.sequence_gain_db) - serdes.implementation_db
     first = 10.0 ** symbol_error_log10_ratio(snr, serdes.levels_count)
     wrong = propagated_error_prob(first, serdes.propagation_prob)
-    share = medium.segments_count * (1.0 - serdes.propagation_prob) / bits
-    allowed = np.maximum((fec.limit_ber - medium.own_ber) / share, 1e-18)
-    required = required_snr_db(np.minimum(allowed, 0.4 / bits), serdes.levels_count, 1.0)
+    share = bits * (1.0 - serdes.propagation_prob) / medium.segments_count  # line symbols wrong per bit allowed
+    allowed = np.clip((fec.limit_ber - medium.own_ber) * share, 1e-18, 0.4)
+    required = required_snr_db(allowed, serdes.levels_count, 1.0)
     ber = np.minimum(medium.segments_count * wrong / bits + medium.own_ber, 0.5)
     return Signal(
         nyquist_ghz=nyquist,
@@ -149,3 +149,57 @@ def signal(inputs: LinkInputs) -> Signal:
         slicer_error_prob=np.minimum(ber * bits, 0.999),
         pre_fec_ber=ber,
     )
+
+
+def loss_budget_db(inputs: LinkInputs, required_db: Numeric) -> Numeric:
+    """Largest insertion loss at which the slicer still sees a wanted signal-to-noise ratio; bisection.
+
+    Args:
+        inputs: The link.
+        required_db: Wanted ratio, after the margin the design must keep. [dB]
+
+    Returns:
+        Loss from die to die; 0 where even no loss is too much. [dB]
+
+    Source:
+        ieee-802.3-annex-93a: the budget, solved for the loss.
+
+    >>> from codesign.model.link.example import example_inputs
+    >>> 5.0 < float(loss_budget_db(example_inputs(), 15.0)) < 60.0
+    True
+    """
+    serdes, own = inputs.serdes, inputs.medium.own_snr_db
+    low = 0.0 * np.asarray(required_db, dtype=float)
+    high = low + 120.0
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        noise = noise_ratio(middle, inputs.channel.crosstalk_db, own, serdes, inputs.fit)
+        snr = slicer_snr_db(noise, serdes.level_mismatch_ratio, serdes.sequence_gain_db) - serdes.implementation_db
+        enough = snr >= required_db
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return low
+
+
+def cable_reach_m(inputs: LinkInputs) -> Numeric:
+    """Longest copper cable that still meets the limit of the code, and not beyond what the medium is made for.
+
+    Where the signal crosses no cable (boards, glass) it is the reach of the medium.
+
+    Args:
+        inputs: The link.
+
+    Returns:
+        Length. [m]
+
+    Source:
+        ieee-802.3-annex-93a: the budget, solved for the cable.
+
+    >>> from codesign.model.link.example import example_inputs
+    >>> 0.0 < float(cable_reach_m(example_inputs())) <= 3.0
+    True
+    """
+    line = signal(inputs)
+    budget = loss_budget_db(inputs, line.required_snr_db)
+    copper = reach_m(budget, line.fixed_loss_db, line.cable_db_per_m)
+    limit = inputs.medium.reach_limit_m
+    return np.where(np.asarray(inputs.channel.cable_m) > 0.0, np.minimum(copper, limit), limit)
