@@ -15,7 +15,8 @@ from codesign.model.chip.compute import (
 from codesign.model.chip.floorplan import (
     die_height_mm,
     die_to_die_edge_mm,
-    excess_ratio,
+    edge_excess_ratio,
+    reticle_excess_ratio,
     serdes_edge_mm,
     usable_edge_mm,
 )
@@ -159,7 +160,7 @@ def chip(inputs: ChipInputs) -> Chip:
         **edges,
         reticle_required_mm2=np.maximum(dies["compute_die_mm2"], dies["io_die_mm2"]),
         reticle_available_mm2=inputs.reticle_width_mm * inputs.reticle_height_mm,
-        reticle_excess_ratio=excess_ratio(
+        reticle_excess_ratio=reticle_excess_ratio(
             np.maximum(dies["compute_die_mm2"], dies["io_die_mm2"]),
             inputs.reticle_width_mm * inputs.reticle_height_mm,
         ),
@@ -200,7 +201,7 @@ def _core_areas(i: ChipInputs) -> dict[str, Numeric]:
         "vector_mm2": of_cores(vector),
         "control_mm2": of_cores(control),
         "registers_mm2": of_cores(register),
-        "local_sram_mm2": cores * sram_mm2(i.local_bytes, i.compute_cache_bitcell_um2, i.local_array_frac),
+        "local_sram_mm2": cores * sram_mm2(8.0 * i.local_bytes, i.compute_cache_bitcell_um2, i.local_array_frac),
         "network_mm2": cores * logic_mm2(i.network_transistors_count, density),
     }
 
@@ -215,8 +216,8 @@ def _shared_areas(i: ChipInputs) -> dict[str, Numeric]:
     edge_mm = die_to_die_edge_mm(i.die_to_die_rate_gbps, i.die_to_die_density_gbps_per_mm)
     linked = np.where(dies > 1.0, dies, 0.0)
     return {
-        "shared_sram_mm2": sram_mm2(i.shared_bytes, cache_um2, i.shared_array_frac),
-        "buffer_mm2": sram_mm2(i.buffer_bytes, cell_um2, i.buffer_array_frac),
+        "shared_sram_mm2": sram_mm2(8.0 * i.shared_bytes, cache_um2, i.shared_array_frac),
+        "buffer_mm2": sram_mm2(8.0 * i.buffer_bytes, cell_um2, i.buffer_array_frac),
         "memory_phy_mm2": i.memory_phy_mm2 + 0.0 * density,
         "memory_controller_mm2": logic_mm2(i.memory_transistors_count, density),
         "link_phy_mm2": i.link_phy_mm2 + 0.0 * density,
@@ -269,22 +270,23 @@ def _edges(i: ChipInputs, dies: dict[str, Numeric]) -> dict[str, Numeric]:
     apart = i.io_dies_count > 0.0
     carriers = np.where(apart, i.io_dies_count, i.compute_dies_count)
     area_mm2 = np.where(apart, dies["io_die_mm2"], dies["compute_die_mm2"])
-    height_mm = die_height_mm(area_mm2, i.aspect_ratio, i.reticle_height_mm)
+    height_mm = np.maximum(die_height_mm(area_mm2, i.aspect_ratio, i.reticle_height_mm), 1e-3)
     joint_mm = die_to_die_edge_mm(i.die_to_die_rate_gbps, i.die_to_die_density_gbps_per_mm)
     joint_mm = np.where(i.compute_dies_count + i.io_dies_count > 1.0, joint_mm, 0.0)
     memory_mm = i.memory_edge_mm / carriers
     link_mm = serdes_edge_mm(i.link_edge_mm, i.serdes_rows_count) / carriers
     host_mm = serdes_edge_mm(i.host_edge_mm, i.serdes_rows_count) / carriers
     required_mm = memory_mm + link_mm + host_mm + joint_mm
-    available_mm = usable_edge_mm(area_mm2, height_mm, i.corner_mm)
+    # a die too small for any macro still gives a finite excess
+    available_mm = np.maximum(usable_edge_mm(area_mm2, height_mm, i.corner_mm), 1e-3)
     return {
         "die_height_mm": height_mm,
-        "die_width_mm": area_mm2 / np.maximum(height_mm, 1e-9),
+        "die_width_mm": area_mm2 / height_mm,
         "memory_edge_mm": memory_mm,
         "link_edge_mm": link_mm,
         "host_edge_mm": host_mm,
         "die_to_die_edge_mm": joint_mm,
         "edge_required_mm": required_mm,
         "edge_available_mm": available_mm,
-        "edge_excess_ratio": excess_ratio(required_mm, available_mm),
+        "edge_excess_ratio": edge_excess_ratio(required_mm, available_mm),
     }

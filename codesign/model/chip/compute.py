@@ -54,12 +54,12 @@ def logic_mm2(transistors_count: Numeric, density_mbtransistors_per_mm2: Numeric
     return transistors_count / 1e6 / density_mbtransistors_per_mm2
 
 
-def fpu_transistors_count(double_transistors_count: Numeric, mantissa_bits: Numeric) -> Numeric:
+def fpu_transistors_count(double_transistors_count: Numeric, mantissa_count: Numeric) -> Numeric:
     """Transistors of a floating-point unit, from those of a 64-bit one: multipliers grow with the mantissa squared.
 
     Args:
         double_transistors_count: Transistors of a 64-bit unit. [count], > 0
-        mantissa_bits: Mantissa of the narrower format: 10 for fp16, 23 for fp32, 52 for fp64. [bit], > 0
+        mantissa_count: Mantissa bits of the narrower format: 10 for fp16, 23 for fp32, 52 for fp64. [count], > 0
 
     Returns:
         Transistors of the unit. [count]
@@ -67,17 +67,17 @@ def fpu_transistors_count(double_transistors_count: Numeric, mantissa_bits: Nume
     Source:
         llmcompass-2024: cost model, units scaled from an open 64-bit design
 
-    >>> round(fpu_transistors_count(double_transistors_count=2704.0, mantissa_bits=10))
+    >>> round(fpu_transistors_count(double_transistors_count=2704.0, mantissa_count=10))
     100
     """
-    return double_transistors_count * (mantissa_bits / 52.0) ** 2
+    return double_transistors_count * (mantissa_count / 52.0) ** 2
 
 
-def sram_mm2(size_bytes: Numeric, bitcell_um2: Numeric, array_frac: Numeric) -> Numeric:
+def sram_mm2(cells_count: Numeric, bitcell_um2: Numeric, array_frac: Numeric) -> Numeric:
     """Area of SRAM: bit cells over the share of the array that is cells.
 
     Args:
-        size_bytes: Capacity. [byte], >= 0
+        cells_count: Bits held, check bits included. [count], >= 0
         bitcell_um2: Area of one cell with what the source counts to it. [um2], > 0
         array_frac: Cells over array: decoders, sense amplifiers and tags are the rest. [1], 0 to 1
 
@@ -87,10 +87,10 @@ def sram_mm2(size_bytes: Numeric, bitcell_um2: Numeric, array_frac: Numeric) -> 
     Source:
         llmcompass-2024: cost model, cache area
 
-    >>> sram_mm2(size_bytes=1e6, bitcell_um2=0.05, array_frac=0.5)
+    >>> sram_mm2(cells_count=8e6, bitcell_um2=0.05, array_frac=0.5)
     0.8
     """
-    return 8.0 * size_bytes * bitcell_um2 * 1e-6 / array_frac
+    return cells_count * bitcell_um2 * 1e-6 / array_frac
 
 
 def base_die_mm2(content_mm2: Numeric, carried_mm2: Numeric, ring_mm: Numeric, stacked_flag: Numeric) -> Numeric:

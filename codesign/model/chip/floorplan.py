@@ -17,7 +17,7 @@ def die_height_mm(area_mm2: Numeric, aspect_ratio: Numeric, reticle_height_mm: N
         Long side. [mm]
 
     Source:
-        definition
+        definition: area and aspect of a rectangle
 
     >>> float(die_height_mm(area_mm2=400.0, aspect_ratio=1.0, reticle_height_mm=33.0))
     20.0
@@ -42,7 +42,7 @@ def usable_edge_mm(area_mm2: Numeric, height_mm: Numeric, corner_mm: Numeric) ->
     >>> float(usable_edge_mm(area_mm2=600.0, height_mm=30.0, corner_mm=2.5))
     80.0
     """
-    width_mm = area_mm2 / np.maximum(height_mm, 1e-9)
+    width_mm = area_mm2 / height_mm
     return 2.0 * (np.maximum(height_mm - 2.0 * corner_mm, 0.0) + np.maximum(width_mm - 2.0 * corner_mm, 0.0))
 
 
@@ -86,20 +86,39 @@ def serdes_edge_mm(lane_edge_mm: Numeric, rows_count: Numeric) -> Numeric:
     return lane_edge_mm / np.maximum(rows_count, 1.0)
 
 
-def excess_ratio(required_mm: Numeric, available_mm: Numeric) -> Numeric:
-    """By how much a demand exceeds what there is; zero when it fits.
+def edge_excess_ratio(required_mm: Numeric, available_mm: Numeric) -> Numeric:
+    """By how much the demand for edge exceeds what there is; zero when it fits.
 
     Args:
         required_mm: Demand. [mm], >= 0
-        available_mm: Supply in the same unit. [mm], > 0
+        available_mm: Usable edge. [mm], > 0
 
     Returns:
         Graded excess. [1], >= 0
 
     Source:
-        definition
+        definition: share by which demand exceeds supply
 
-    >>> float(excess_ratio(required_mm=12.0, available_mm=10.0).round(6))
+    >>> float(edge_excess_ratio(required_mm=12.0, available_mm=10.0).round(6))
     0.2
     """
-    return np.maximum(0.0, required_mm / np.maximum(available_mm, 1e-9) - 1.0)
+    return np.maximum(0.0, required_mm / available_mm - 1.0)
+
+
+def reticle_excess_ratio(die_mm2: Numeric, field_mm2: Numeric) -> Numeric:
+    """By how much a die exceeds the exposure field; zero when it fits.
+
+    Args:
+        die_mm2: Area of the largest die. [mm2], >= 0
+        field_mm2: Area of the exposure field. [mm2], > 0
+
+    Returns:
+        Graded excess. [1], >= 0
+
+    Source:
+        definition: share by which demand exceeds supply
+
+    >>> float(reticle_excess_ratio(die_mm2=900.0, field_mm2=600.0))
+    0.5
+    """
+    return np.maximum(0.0, die_mm2 / field_mm2 - 1.0)

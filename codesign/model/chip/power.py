@@ -101,7 +101,7 @@ def transfer_w(rate_gbps: Numeric, energy_pj_per_bit: Numeric) -> Numeric:
         Power. [W]
 
     Source:
-        definition
+        definition: rate times energy
 
     >>> transfer_w(rate_gbps=1000.0, energy_pj_per_bit=5.0)
     5.0
@@ -120,7 +120,7 @@ def arithmetic_w(rate_gflops: Numeric, energy_pj_per_flop: Numeric) -> Numeric:
         Power. [W]
 
     Source:
-        definition
+        definition: rate times energy
 
     >>> arithmetic_w(rate_gflops=1e6, energy_pj_per_flop=0.5)
     500.0
@@ -259,6 +259,11 @@ def package_w(inputs: PowerInputs, activity: Activity, clock_frac: Numeric) -> N
 
     Source:
         definition: static power, plus energy of each operation and of each bit moved, times their rates
+
+    >>> inputs = PowerInputs(**dict.fromkeys(PowerInputs.__slots__, 0.0) | {"regulator_frac": 0.5, "link_idle_w": 10.0})
+    >>> idle = Activity(**dict.fromkeys(Activity.__slots__, 0.0))
+    >>> float(package_w(inputs, idle, 1.0))
+    20.0
     """
     return _supply_w(inputs, _items(inputs, activity, clock_frac))
 
@@ -278,6 +283,14 @@ def throttled_clock_frac(inputs: PowerInputs, activity: Activity) -> Numeric:
 
     Source:
         definition: root of power equal to cap
+
+    >>> inputs = PowerInputs(
+    ...     **dict.fromkeys(PowerInputs.__slots__, 0.0)
+    ...     | {"regulator_frac": 1.0, "power_cap_w": 5.0, "cooling_cap_w": 9.0, "memory_pj_per_bit": 10.0}
+    ... )
+    >>> busy = Activity(**dict.fromkeys(Activity.__slots__, 0.0) | {"memory_rate_gbps": 1000.0})
+    >>> round(float(throttled_clock_frac(inputs, busy)), 6)
+    0.5
     """
     cap_w = np.minimum(inputs.power_cap_w, inputs.cooling_cap_w)
     low = np.asarray(inputs.clock_floor_frac + 0.0 * package_w(inputs, activity, 1.0))
@@ -315,42 +328,3 @@ def power(inputs: PowerInputs, activity: Activity) -> Power:
         # the root of a bisection may sit a rounding above the cap
         power_excess_ratio=np.maximum(0.0, total_w / cap_w * (1.0 - 1e-9) - 1.0),
     )
-
-
-def board_w(package_w: Numeric, accessory_w: Numeric, supply_frac: Numeric) -> Numeric:
-    """Power that one accelerator draws from its rack: package, its share of the host, NIC and fans, supply loss.
-
-    Args:
-        package_w: Power of the package. [W], >= 0
-        accessory_w: Its share of host, NICs, switches in the chassis and fans. [W], >= 0
-        supply_frac: Efficiency of the power supply. [1], 0 to 1
-
-    Returns:
-        Power at the plug of the rack. [W]
-
-    Source:
-        definition
-
-    >>> board_w(package_w=700.0, accessory_w=250.0, supply_frac=0.95)
-    1000.0
-    """
-    return (package_w + accessory_w) / supply_frac
-
-
-def facility_w(rack_w: Numeric, usage_ratio: Numeric) -> Numeric:
-    """Power that the utility delivers for a load in the racks.
-
-    Args:
-        rack_w: Power of the racks. [W], >= 0
-        usage_ratio: Facility over IT power (PUE). [1], >= 1
-
-    Returns:
-        Power at the utility meter. [W]
-
-    Source:
-        definition
-
-    >>> facility_w(rack_w=1000.0, usage_ratio=1.25)
-    1250.0
-    """
-    return rack_w * usage_ratio

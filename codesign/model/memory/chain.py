@@ -211,7 +211,7 @@ def _controller(i: MemoryInputs) -> Controller:
 def _access(i: MemoryInputs, read_frac: Numeric, run_bytes: Numeric, sequential_flag: Numeric) -> Access:
     """One controller's share of the traffic: the queue is full when the chip keeps enough in flight."""
     piece_bytes = np.minimum(run_bytes, i.interleave_bytes)
-    share_count = i.outstanding_bytes / (i.stacks_count * i.channels_count * i.burst_bytes)
+    share_count = i.outstanding_bytes / (_channels_count(i) * i.burst_bytes)
     run_count = np.maximum(piece_bytes / i.burst_bytes, 1.0)
     return Access(
         read_frac=read_frac,
@@ -221,6 +221,11 @@ def _access(i: MemoryInputs, read_frac: Numeric, run_bytes: Numeric, sequential_
         block_count=1.0,
         sequential_flag=sequential_flag,
     )
+
+
+def _channels_count(i: MemoryInputs) -> Numeric:
+    """Controller queues of the chip; a design without memory counts as one stack that offers no rate."""
+    return np.maximum(i.stacks_count, 1.0) * i.channels_count
 
 
 def _latency_ns(i: MemoryInputs, access: Access, constants: ControllerConstants) -> Numeric:
@@ -234,19 +239,19 @@ def _limited_frac(
     stack_gbps = peak_rate_gbps(i.pin_rate_gbps, i.data_pins_count, i.payload_frac)
     flight_gbps = 8.0 * i.outstanding_bytes / _latency_ns(i, access, constants)
     served = achieved_frac(access, _controller(i), _device(i), constants) * balance_frac
-    return np.minimum(served, flight_gbps / (i.stacks_count * stack_gbps))
+    return np.minimum(served, flight_gbps / (np.maximum(i.stacks_count, 1.0) * stack_gbps))
 
 
 def _stream_frac(i: MemoryInputs, read_frac: Numeric, constants: ControllerConstants) -> Numeric:
     access = _access(i, read_frac, i.interleave_bytes, 1.0)
-    channels = i.stacks_count * i.channels_count
+    channels = _channels_count(i)
     balance = interleave_frac(i.outstanding_bytes, i.interleave_bytes, channels, 1.0)
     return _limited_frac(i, access, balance, constants)
 
 
 def _run_frac(i: MemoryInputs, read_frac: Numeric, run_bytes: Numeric, constants: ControllerConstants) -> Numeric:
     access = _access(i, read_frac, run_bytes, 0.0)
-    channels = i.stacks_count * i.channels_count
+    channels = _channels_count(i)
     piece_bytes = np.minimum(run_bytes, i.interleave_bytes)
     balance = interleave_frac(i.outstanding_bytes, piece_bytes, channels, 0.0)
     return _limited_frac(i, access, balance, constants)

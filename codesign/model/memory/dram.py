@@ -61,7 +61,7 @@ def peak_rate_gbps(pin_rate_gbps: Numeric, data_pins_count: Numeric, payload_fra
         Peak rate of one device. [Gb/s]
 
     Source:
-        definition
+        definition: pins times rate
 
     >>> peak_rate_gbps(pin_rate_gbps=6.4, data_pins_count=1000, payload_frac=1.0)
     6400.0
@@ -80,7 +80,7 @@ def burst_ns(burst_bytes: Numeric, channel_rate_gbps: Numeric) -> Numeric:
         Duration of a burst. [ns]
 
     Source:
-        definition
+        definition: size over rate
 
     >>> burst_ns(burst_bytes=32, channel_rate_gbps=128.0)
     2.0
@@ -151,6 +151,10 @@ def activation_frac(activations_ratio: Numeric, device: DramDevice) -> Numeric:
 
     Source:
         oconnor-2017: activation limits as bandwidth; ramulator-2 for the values
+
+    >>> device = DramDevice(**dict.fromkeys(DramDevice.__slots__, 1.0) | {"burst_ns": 2.0, "activate_gap_ns": 4.0})
+    >>> float(activation_frac(1.0, device))
+    0.5
     """
     spacing_ns = np.maximum(device.activate_gap_ns, device.activate_window_ns / 4.0)
     return device.burst_ns / (activations_ratio * spacing_ns)
@@ -172,6 +176,10 @@ def command_frac(activations_ratio: Numeric, close_row_flag: Numeric, device: Dr
 
     Source:
         ramulator-2: command cycles of the standards
+
+    >>> device = DramDevice(**dict.fromkeys(DramDevice.__slots__, 1.0) | {"burst_ns": 2.0, "activate_command_ns": 2.0})
+    >>> float(command_frac(1.0, 0.0, device))
+    0.5
     """
     row_ns = device.activate_command_ns + device.precharge_command_ns * (1.0 - close_row_flag)
     column_ns = device.column_command_ns * device.shared_command_flag
@@ -210,6 +218,11 @@ def bank_cycle_ns(read_frac: Numeric, device: DramDevice) -> Numeric:
 
     Source:
         ramulator-2: tRC, and tRCD + WL + burst + tWR + tRP for writes
+
+    >>> times = {"row_cycle_ns": 45.0, "write_recovery_ns": 16.0}
+    >>> device = DramDevice(**dict.fromkeys(DramDevice.__slots__, 1.0) | times)
+    >>> float(bank_cycle_ns(1.0, device))
+    45.0
     """
     write_ns = (
         device.row_to_write_ns
