@@ -26,13 +26,13 @@ class Candidates:
     """One row per candidate, one column per parameter: words as an array of words, numbers as floats; read-only."""
 
     columns: Mapping[str, NDArray[Any]]
-    accelerator: tuple[str, ...]
+    platform: tuple[str, ...]
 
     def __post_init__(self) -> None:
         wanted, got = set(BY_NAME), set(self.columns)
         if wanted != got:
             raise ShapeError(f"Candidates: missing {sorted(wanted - got)}, unknown {sorted(got - wanted)}")
-        lengths = {len(self.accelerator), *(len(column) for column in self.columns.values())}
+        lengths = {len(self.platform), *(len(column) for column in self.columns.values())}
         if len(lengths) > 1:
             raise ShapeError(f"Candidates: columns differ in length: {sorted(lengths)}")
         copies = {name: np.array(column) for name, column in self.columns.items()}
@@ -41,7 +41,17 @@ class Candidates:
         object.__setattr__(self, "columns", MappingProxyType(copies))
 
     def __len__(self) -> int:
-        return len(self.accelerator)
+        return len(self.platform)
+
+    @property
+    def accelerator(self) -> list[str]:
+        """Entry of accelerators.yaml whose peaks and kernel constants each row starts from."""
+        return [load_platform(name).accelerator for name in self.platform]
+
+    @property
+    def chip(self) -> list[str]:
+        """Base chip each row's dies are scaled from."""
+        return [load_platform(name).chip for name in self.platform]
 
     def words(self, name: str) -> list[str]:
         """A column of names."""
@@ -61,7 +71,7 @@ class Candidates:
         keep = range(len(self))[rows] if isinstance(rows, slice) else list(rows)
         at = np.asarray(keep, dtype=np.intp)
         columns = {name: column[at] for name, column in self.columns.items()}
-        return Candidates(columns, tuple(self.accelerator[i] for i in at))
+        return Candidates(columns, tuple(self.platform[i] for i in at))
 
 
 def _plain(of: Parameter, value: Any) -> Value:
@@ -91,7 +101,7 @@ def assemble(columns: Mapping[str, Sequence[Value] | NDArray[Any]], count: int, 
     unknown = set(columns) - set(BY_NAME)
     if unknown:
         parameter(min(unknown), space.name)
-    return Candidates(built, (platform.accelerator,) * count)
+    return Candidates(built, (space.base,) * count)
 
 
 def _column(one: Parameter, given: Sequence[Value] | NDArray[Any] | None, default: Value, count: int) -> NDArray[Any]:
@@ -117,7 +127,7 @@ def platform_candidates(names: Sequence[str]) -> Candidates:
     """
     platforms = [load_platform(name, "baselines") for name in names]
     columns = {one.name: _platform_column(one, platforms) for one in PARAMETERS}
-    return Candidates(columns, tuple(platform.accelerator for platform in platforms))
+    return Candidates(columns, tuple(names))
 
 
 def _platform_column(one: Parameter, platforms: Sequence[Platform]) -> NDArray[Any]:

@@ -39,6 +39,7 @@ class Platform(BaseModel):
 
     title: str = Field(min_length=1)
     accelerator: str = Field(description="entry of accelerators.yaml whose peaks and kernel constants it starts from")
+    chip: str = Field(description="base chip of chips.BASES whose dies it scales")
     baseline: bool = False
     parameters: dict[str, Decision]
 
