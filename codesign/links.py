@@ -121,7 +121,8 @@ def link_inputs(catalog: Catalog, choices: Mapping[str, Choice]) -> LinkInputs:
     Args:
         catalog: Facts and fitted constants.
         choices: `WORDS` and `NUMBERS` -> one value, or one per row. ``lane_rate_gbps``, ``lanes_count`` and
-            ``length_m`` are needed; the others have defaults. ``die_to_die`` other than "none" puts the SerDes on I/O chiplets.
+            ``length_m`` are needed; the others have defaults. A ``die_to_die`` other than "none" puts the SerDes on
+            I/O chiplets.
 
     Raises:
         CatalogError: a name is unknown, or a needed choice is missing.
