@@ -97,7 +97,7 @@ def bind(rows: CaseRows, catalog: Catalog) -> Replay:
     software = _software(rows, catalog, names, formats, releases)
     layout = _layout(rows, degrees)
     split = np.minimum(degrees["n_accel"] / (layout.tp_count * layout.pp_count * layout.cp_count * layout.dp_count), 1.0)
-    fabric = _domains(fabric_of(catalog, names), rows, split)
+    fabric = _domains(fabric_of(catalog, names, exchange="nccl"), rows, split)
     return Replay(
         transformer=transformer,
         job=_job(rows, catalog, degrees, formats, releases, transformer),

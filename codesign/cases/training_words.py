@@ -34,7 +34,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     (r"habana|synapse", "synapse"),
     (r"rocm|llmboost", "rocm"),
     (r"composer|llm-foundry|mosaic", "composer"),
-    (r"torchtitan", "torchtitan"),
+    (r"torchtitan|fsdp", "torchtitan"),
     (r"maxtext|jax|pathways|t5x|pax", "maxtext"),
     (r"megatron|nemo|bridge", "megatron"),
 )

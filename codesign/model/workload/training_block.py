@@ -94,8 +94,9 @@ def block(
     work = products(transformer, job, layout, engines, constants)
     moved = traffic(transformer, job, layout, engines, machine, software, constants)
     links = layer_exchange(transformer, job, layout, fabric, software)
-    forward = _forward(work, moved, links, machine, software, constants)
-    backward = _backward(work, moved, links, machine, software, constants)
+    hides = software.expert_overlap_flag * (1.0 - np.minimum(transformer.linear_layers_count, 1.0))
+    forward = _forward(work, moved, links, machine, software, hides, constants)
+    backward = _backward(work, moved, links, machine, software, hides, constants)
     recompute = _recompute(layout, forward, software.compiled_flag * work.last_forward_ns / machine.clock_frac)
     launches = _launches_ns(transformer, layout, machine, software, constants)
     forward_host = _join(forward.total(), launches, constants) - forward.total()
@@ -110,6 +111,7 @@ def _forward(
     links: LayerExchange,
     machine: Machine,
     software: Software,
+    hides: Numeric,
     constants: TrainingConstants,
 ) -> _Pass:
     gemm = work.forward_ns / machine.clock_frac
@@ -121,7 +123,7 @@ def _forward(
         elementwise=moved.elementwise_forward_ns + moved.permute_forward_ns,
         tensor=exposed_ns(links.tensor_ns, gemm, software.tp_overlap_flag, cost),
         context=exposed_ns(links.context_ns, attention, 1.0, cost),
-        expert=exposed_ns(links.expert_ns, gemm, software.expert_overlap_flag, cost),
+        expert=exposed_ns(links.expert_ns, gemm, hides, cost),
     )
 
 
@@ -131,6 +133,7 @@ def _backward(
     links: LayerExchange,
     machine: Machine,
     software: Software,
+    hides: Numeric,
     constants: TrainingConstants,
 ) -> _Pass:
     gemm = work.backward_ns / machine.clock_frac
@@ -142,7 +145,7 @@ def _backward(
         elementwise=BACKWARD_RATIO * moved.elementwise_forward_ns + moved.permute_forward_ns,
         tensor=exposed_ns(links.tensor_ns, gemm, software.tp_overlap_flag, cost),
         context=exposed_ns(2.0 * links.context_ns, attention, 1.0, cost),
-        expert=exposed_ns(links.expert_ns, gemm, software.expert_overlap_flag, cost),
+        expert=exposed_ns(links.expert_ns, gemm, hides, cost),
     )
 
 

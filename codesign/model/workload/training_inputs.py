@@ -45,8 +45,9 @@ class Software:
     launch_ratio: Numeric  # launches over those of sixteen-bit training (quantisation kernels)
     tp_overlap_flag: Numeric  # 1: tensor collectives run under the products beside them
     dp_overlap_flag: Numeric  # 1: gradient and weight collectives run under the passes
-    expert_overlap_flag: Numeric  # 1: dispatch and combine run under the products of another micro-batch
-    expert_fused_flag: Numeric  # 1: permutation is fused into dispatch and combine
+    expert_overlap_flag: Numeric  # 1: dispatch and combine run under other products, in stacks without recurrent layers
+    expert_fused_frac: Numeric  # share of the permutation and activation passes of experts fused into other kernels
+    hybrid_fused_frac: Numeric  # the same in stacks with recurrent layers
     expert_loop_flag: Numeric  # 1: local experts are launched one by one; 0: as one grouped call
 
     def __post_init__(self) -> None:

@@ -144,15 +144,20 @@ def _elementwise_bytes(t: Transformer, layout: Layout, tokens: Numeric, software
     residual = RESIDUAL_WIDTHS_COUNT * t.hidden_count / residual_tp * (mixers + feeds)
     qkv = t.attention_layers_count * 2.0 * (t.heads_count + 2.0 * t.kv_heads_count) * t.head_dim_count / tp
     dense = t.dense_layers_count * (2.0 + t.gated_flag) * t.ffn_count / tp
-    inner = t.top_k_count * t.moe_ffn_count + t.shared_experts_count * t.shared_ffn_count
+    inner = t.top_k_count * t.moe_ffn_count * _unfused_frac(t, software) + t.shared_experts_count * t.shared_ffn_count
     experts = t.moe_layers_count * (2.0 + t.gated_flag) * inner / tp
     return WIDE_BYTES * tokens * (residual + qkv + dense + experts) / t.layers_count
 
 
+def _unfused_frac(t: Transformer, software: Software) -> Numeric:
+    hybrid = np.minimum(t.linear_layers_count, 1.0)
+    return 1.0 - software.expert_fused_frac - hybrid * (software.hybrid_fused_frac - software.expert_fused_frac)
+
+
 def _permute_bytes(t: Transformer, layout: Layout, tokens: Numeric, software: Software) -> Numeric:
     copies = t.top_k_count * t.moe_hidden_count / layout.tp_count
-    unfused = 1.0 - software.expert_fused_flag
-    return WIDE_BYTES * tokens * PERMUTE_WIDTHS_COUNT * copies * (1.0 + unfused) * 0.5 * t.moe_layers_count / t.layers_count
+    passes = PERMUTE_WIDTHS_COUNT * _unfused_frac(t, software)
+    return WIDE_BYTES * tokens * passes * copies * t.moe_layers_count / t.layers_count
 
 
 def _state_bytes(t: Transformer, tp: Numeric, tokens: Numeric) -> Numeric:
