@@ -1,0 +1,48 @@
+"""Fit what a flit simulator's routers make of their channels: allocation, long packets, waiting."""
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from codesign.cases.booksim_topology import SATURATED_RATIO, replay
+from codesign.cases.rows import CaseRows, read_rows
+from codesign.catalog import Catalog
+from codesign.resources import case_data
+from codesign.units import Array
+
+#: constant -> (start, lower bound, upper bound)
+PARAMETERS: dict[str, tuple[float, float, float]] = {
+    "network_frac": (0.75, 0.4, 1.0),
+    "ejection_frac": (0.8, 0.4, 1.0),
+    "long_packet_frac": (0.95, 0.6, 1.0),
+    "wait_ratio": (1.0, 0.1, 3.0),
+    "burst_ratio": (0.8, 0.1, 3.0),
+    "adaptive_frac": (1.0, 0.3, 1.3),
+}
+
+
+def fit_one(rows: CaseRows) -> dict[str, float]:
+    """Constants of one topology from its accepted rates and steady latencies."""
+    names = list(PARAMETERS)
+    start, low, high = (np.array([PARAMETERS[n][i] for n in names]) for i in range(3))
+    accepted, latency = rows.numbers("accepted_flit_rate"), rows.numbers("plat_avg")
+
+    def residual(x: Array) -> Array:
+        values = dict(zip(names, x, strict=True))
+        out = []
+        for i in range(len(rows)):
+            rate, time, zero, _ = replay(rows, i, values)
+            out.append(np.log(rate / accepted[i]))
+            out.append(np.log(time / latency[i]) if latency[i] <= SATURATED_RATIO * zero else 0.0)
+        return np.array(out)
+
+    found = least_squares(
+        residual, start, bounds=(low, high), x_scale=start, loss="soft_l1", f_scale=0.03, diff_step=1e-3, max_nfev=40
+    )
+    return dict(zip(names, map(float, found.x), strict=True))
+
+
+def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
+    """Constants per topology."""
+    (rows,) = read_rows(case_data() / "reference" / "booksim_topology.csv")
+    words = rows.text("topology")
+    return {t: fit_one(rows.pick([i for i, w in enumerate(words) if w == t])) for t in sorted(set(words))}
