@@ -96,6 +96,8 @@ class WorkloadResult:
     ttft_ns: Array
     p99_ratio: Array  # 99th percentile over mean of the step
     memory_bytes: dict[str, Array]
+    memory_required_bytes: Array
+    memory_available_bytes: Array
     mappings_count: int
 
     def __len__(self) -> int:

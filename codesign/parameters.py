@@ -74,16 +74,19 @@ def _link(prefix: str, what: str) -> tuple[Parameter, ...]:
     )
 
 
+UP_TOPOLOGIES = ("switched", "fully_connected", "fat_tree", "torus_2d", "torus_3d")
+OUT_TOPOLOGIES = ("fat_tree", "rail_optimised", "rail_only", "dragonfly", "torus_3d")
+
 PARAMETERS: tuple[Parameter, ...] = (
     *_link("scale_up", "scale-up"),
     Parameter("scale_up_lanes_count", "scale-up lanes per accelerator and direction", 1, 1024, True),
     Parameter("scale_up_port_lanes_count", "lanes bundled into one scale-up port", 1, 16, True),
-    Parameter("scale_up_topology", "topology of the scale-up domain", kind="topologies"),
-    Parameter("scale_up_domain_count", "accelerators of one scale-up domain", 1, 4096, True),
+    Parameter("scale_up_topology", "topology of the scale-up domain", words=UP_TOPOLOGIES),
+    Parameter("scale_up_domain_count", "accelerators of one scale-up domain", 1, 16384, True),
     Parameter("scale_up_reduction", "where reductions happen", words=("endpoint", "in_network")),
     *_link("scale_out", "scale-out"),
     Parameter("nic_rate_gbps", "scale-out rate per accelerator and direction", 25, 6400),
-    Parameter("scale_out_topology", "topology of the scale-out network", kind="topologies"),
+    Parameter("scale_out_topology", "topology of the scale-out network", words=OUT_TOPOLOGIES),
     Parameter("scale_out_tiers_count", "switch tiers of the scale-out network", 1, 4, True),
     Parameter("scale_out_oversubscription_ratio", "traffic offered to the spine over its capacity", 1, 16),
     Parameter("memory_kind", "memory technology", kind="memory"),
@@ -100,6 +103,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("compute_dies_count", "compute dies per package", 1, 16, True),
     Parameter("io_dies_count", "I/O dies that carry the SerDes; 0 keeps them on the compute dies", 0, 16, True),
     Parameter("die_to_die", "interface between dies of a package", kind="die_to_die"),
+    Parameter("package", "how dies and stacks are joined", words=("cowos_s", "cowos_l", "fan_out", "emib", "organic", "soic")),
+    Parameter("host", "host and rack around the accelerators", words=("hgx_8", "nvl72", "custom_rack")),
     Parameter("cooling", "cooling of the package", words=("air", "liquid")),
     Parameter("power_cap_w", "power the package may draw", 50, 5000),
 )

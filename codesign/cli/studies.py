@@ -32,7 +32,7 @@ def run(
 
     settings = Settings()
     study = Study.create(space, storage=storage_url(storage), name=name, exist_ok=True)
-    with progress(study, quiet=as_json) as report:
+    with progress(study.objective_names, quiet=as_json) as report:
         study.run(
             trials=trials,
             extend=extend,

@@ -1,0 +1,324 @@
+"""The hardware of a batch of candidates: links, memory, chip, power and fabric, each beside that of its base platform.
+
+A designed machine borrows what was measured on its platform's accelerator (kernel shares, library start times) and moves
+it by the ratio of its own model to the platform's model: the model's absolute error then cancels where nothing changed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from codesign.candidates import Candidates, platform_candidates
+from codesign.catalog import Catalog
+from codesign.chips import ChipChoice, MemoryChoice, chip_inputs, gemm_activity, memory_constants, memory_inputs, power_inputs
+from codesign.fabrics import fabric_of
+from codesign.links import Choice, link_inputs, rack_cable_m
+from codesign.machines import attention_engine, gemm_engine, latent_prompt_engine, mla_engine, moe_engine
+from codesign.model.chip.chain import Chip, chip
+from codesign.model.chip.power import PowerInputs, throttled_clock_frac
+from codesign.model.fabric.collectives import Fabric
+from codesign.model.fabric.tier import Tier
+from codesign.model.kernels.attention import AttentionEngine
+from codesign.model.kernels.gemm import GemmEngine
+from codesign.model.kernels.mla import MlaEngine
+from codesign.model.kernels.moe import MoeEngine
+from codesign.model.link.chain import Link, link
+from codesign.model.memory.chain import MemorySystem, memory_system
+from codesign.model.workload.machine import Machine
+from codesign.units import Array, Numeric, bytes_from_gb
+
+S = TypeVar("S")
+LINK_WORDS = ("modulation", "equaliser", "fec", "medium", "protocol", "retry")
+LINK_NUMBERS = (
+    "lane_rate_gbps", "payload_bytes", "receive_buffer_bytes", "virtual_channels_count", "replay_buffer_bytes",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """The chains of one batch, platform or candidate alike."""
+
+    up: Link
+    out: Link
+    up_ports_count: Array
+    out_ports_count: Array
+    memory: MemorySystem
+    chip: Chip
+    power: PowerInputs
+    clock_frac: Array  # clock a long 16-bit product leaves under the power cap, over nominal
+    second_tier_bytes: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hardware:
+    """A batch of machines as workloads, cost and rules read them."""
+
+    candidates: Candidates
+    catalog: Catalog
+    own: Parts
+    base: Parts  # of each row's platform
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    @property
+    def second_tier_bytes(self) -> Array:
+        """Capacity behind the first tier."""
+        return self.own.second_tier_bytes
+
+    def ratio(self, read: Callable[[Parts], Numeric]) -> Array:
+        """A number of the candidate over that of its platform."""
+        own, base = np.asarray(read(self.own), dtype=np.float64), np.asarray(read(self.base), dtype=np.float64)
+        return np.broadcast_to(own / base, (len(self),))
+
+    @property
+    def memory_ratio(self) -> Array:
+        """Memory peak over the platform's."""
+        return self.ratio(lambda p: p.memory.peak_rate_gbps)
+
+    def _moved(self, engine: S, peak: Array, share: Callable[[MemorySystem], Numeric]) -> S:
+        """An engine measured on the platform's accelerator, moved to the candidate's peaks and memory."""
+        assert is_dataclass(engine)
+        known = {f.name: getattr(engine, f.name) for f in fields(engine) if f.init}
+        moved: dict[str, Any] = {}
+        if "peak_gflops" in known:
+            moved["peak_gflops"] = known["peak_gflops"] * peak
+        if "memory_rate_gbps" in known:
+            moved["memory_rate_gbps"] = known["memory_rate_gbps"] * self.memory_ratio
+        if "memory_frac" in known:
+            moved["memory_frac"] = np.minimum(known["memory_frac"] * self.ratio(lambda p: share(p.memory)), 1.0)
+        return replace(engine, **moved)  # type: ignore[return-value]
+
+    def _peak(self, dtype: str) -> Array:
+        word = {"fp16": "bf16", "mxfp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}.get(dtype, dtype)
+        name = f"{word}_peak_gflops" if word in ("bf16", "fp8", "fp4", "int8") else "bf16_peak_gflops"
+        return self.ratio(lambda p: getattr(p.chip, name))
+
+    def gemm(self, dtype: str) -> GemmEngine:
+        """Products in one number format."""
+        engine = gemm_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self))
+        return self._moved(engine, self._peak(dtype), lambda m: m.weights_frac)
+
+    def experts(self, dtype: str) -> MoeEngine:
+        """Grouped products of experts in one number format."""
+        engine = moe_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self))
+        return self._moved(engine, self._peak(dtype), lambda m: m.weights_frac)
+
+    def attention(self, dtype: str, cache: str | None = None) -> AttentionEngine:
+        """The attention core; cache reads follow the memory's share on runs of one block."""
+        cached = None if cache is None else [cache] * len(self)
+        engine = attention_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self), cached)
+        return self._moved(engine, self._peak(dtype), lambda m: m.kv_frac)
+
+    def latent_attention(self, dtype: str, cache: str | None = None) -> MlaEngine:
+        """The attention core over a latent cache."""
+        cached = None if cache is None else [cache] * len(self)
+        engine = mla_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self), cached)
+        return self._moved(engine, self._peak(dtype), lambda m: m.kv_frac)
+
+    def machine(self, accelerators_count: float, launch_ns: float) -> Machine:
+        """Memory, second tier and clock."""
+        memory = self.own.memory
+        reserved = bytes_from_gb(self.catalog.constant("training", "stated", "reserved_gb"))
+        return Machine(
+            accelerators_count=accelerators_count,
+            memory_bytes=memory.capacity_bytes,
+            memory_rate_gbps=memory.peak_rate_gbps,
+            memory_frac=memory.activation_frac,
+            reserved_bytes=reserved,
+            second_tier_bytes=self.own.second_tier_bytes,
+            second_tier_rate_gbps=np.maximum(np.asarray(memory.second_rate_gbps), 1e-3),
+            launch_ns=launch_ns,
+            clock_frac=self.own.clock_frac / self.base.clock_frac,
+        )
+
+    @property
+    def fabric(self) -> Fabric:
+        """Collectives as a training library runs them."""
+        return self._fabric("nccl", "deepep_ht")
+
+    @property
+    def serving_fabric(self) -> Fabric:
+        """Collectives as a serving engine runs them: its low-latency kernels below the library's sizes."""
+        return self._fabric("trtllm", "nvlinktwosided")
+
+    def _fabric(self, library: str, exchange: str) -> Fabric:
+        domain = self.candidates.numbers("scale_up_domain_count")
+        accelerators = self.candidates.accelerator
+        fabric = fabric_of(self.catalog, accelerators, library=library, exchange=exchange, domain_count=list(domain))
+        up_rate = self.ratio(lambda p: p.up.goodput_gbps * p.up_ports_count)
+        out_rate = self.ratio(lambda p: p.out.goodput_gbps * p.out_ports_count)
+        reduces = np.array([word == "in_network" for word in self.candidates.words("scale_up_reduction")], dtype=float)
+        return replace(
+            fabric,
+            scale_up=replace(
+                _moved_tier(fabric.scale_up, up_rate, _delta_ns(self.own.up, self.base.up)),
+                domain_count=domain,
+                reduction_flag=reduces,
+            ),
+            scale_out=replace(
+                _moved_tier(fabric.scale_out, out_rate, _delta_ns(self.own.out, self.base.out)),
+                contention_ratio=self.candidates.numbers("scale_out_oversubscription_ratio"),
+            ),
+        )
+
+    def straggler_ratio(self, ranks_count: float) -> Numeric:
+        """Expected slowest rank over the mean: a loss per doubling of the ranks (calibration/training.yaml)."""
+        return 1.0 + self.catalog.constant("training", "stated", "straggler_frac") * np.log2(max(ranks_count, 1.0))
+
+
+def _moved_tier(tier: Tier, rate_ratio: Array, delta_ns: Array) -> Tier:
+    """A tier of the platform with the candidate's rate and, at every message start, its extra latency."""
+    return replace(
+        tier,
+        rate_gbps=tier.rate_gbps * rate_ratio,
+        fast_rate_gbps=tier.fast_rate_gbps * rate_ratio,
+        hop_ns=np.maximum(tier.hop_ns + delta_ns, 1.0),
+        launch_ns=np.maximum(tier.launch_ns + delta_ns, 1.0),
+        fast_launch_ns=np.maximum(tier.fast_launch_ns + delta_ns, 1.0),
+    )
+
+
+def _delta_ns(own: Link, base: Link) -> Array:
+    """Extra one-way latency of a link over the platform's, mean retries included."""
+    return np.asarray(own.coding.base_ns + own.transfer.retry_mean_ns) - np.asarray(
+        base.coding.base_ns + base.transfer.retry_mean_ns
+    )
+
+
+def hardware(candidates: Candidates, catalog: Catalog) -> Hardware:
+    """Chains of a batch and of its platforms."""
+    names = tuple(dict.fromkeys(candidates.platform))
+    base = _platform_parts(names, catalog.digest, catalog) if names else parts_of(candidates, catalog)
+    rows = np.array([names.index(name) for name in candidates.platform], dtype=np.intp)
+    return Hardware(candidates, catalog, parts_of(candidates, catalog), picked(base, rows))
+
+
+def parts_of(candidates: Candidates, catalog: Catalog) -> Parts:
+    """Links first, because the chip has to carry them; then memory, dies, power and the clock it leaves."""
+    count = len(candidates)
+    up = link(link_inputs(catalog, link_choices(candidates, catalog, "scale_up")))
+    out = link(link_inputs(catalog, link_choices(candidates, catalog, "scale_out")))
+    up_ports, out_ports = up_ports_count(candidates), out_ports_count(candidates)
+    memory = memory_system(memory_inputs(catalog, memory_choice(candidates, catalog)), memory_constants(catalog))
+    choice = chip_choice(candidates, up, out, up_ports, out_ports, memory)
+    dies = chip(chip_inputs(catalog, choice))
+    power = power_inputs(catalog, choice, dies, memory)
+    rate_gbps = up.coding.raw_rate_gbps * up_ports * 2.0
+    clock = throttled_clock_frac(power, gemm_activity(catalog, dies, memory, rate_gbps))
+    return Parts(
+        up=up,
+        out=out,
+        up_ports_count=up_ports,
+        out_ports_count=out_ports,
+        memory=memory,
+        chip=dies,
+        power=power,
+        clock_frac=np.broadcast_to(np.asarray(clock), (count,)),
+        second_tier_bytes=np.broadcast_to(np.asarray(memory.second_bytes), (count,)),
+    )
+
+
+@lru_cache(maxsize=64)
+def _platform_parts(names: tuple[str, ...], digest: str, catalog: Catalog) -> Parts:  # noqa: ARG001 - the digest is the key
+    return parts_of(platform_candidates(names), catalog)
+
+
+def picked(struct: S, rows: Any) -> S:
+    """Rows of nested structs of columns; numbers and one-row columns stay."""
+    assert is_dataclass(struct)
+    values: dict[str, Any] = {f.name: getattr(struct, f.name) for f in fields(struct) if f.init}
+    for name, value in values.items():
+        if is_dataclass(value):
+            values[name] = picked(value, rows)
+        elif np.ndim(value) == 1 and len(value) > 1:
+            values[name] = value[rows]
+    return type(struct)(**values)  # type: ignore[return-value]
+
+
+def up_ports_count(candidates: Candidates) -> Array:
+    """Ports the scale-up lanes make, at least one."""
+    lanes = candidates.numbers("scale_up_lanes_count") / candidates.numbers("scale_up_port_lanes_count")
+    return np.maximum(np.floor(lanes), 1.0)
+
+
+def out_ports_count(candidates: Candidates) -> Array:
+    """Scale-out ports per accelerator: one NIC."""
+    return np.ones(len(candidates))
+
+
+def link_choices(candidates: Candidates, catalog: Catalog, prefix: str) -> Mapping[str, Choice]:
+    """What the link model needs of one of the two networks."""
+    choices: dict[str, Choice] = {name: candidates.words(f"{prefix}_{name}") for name in LINK_WORDS}
+    choices |= {name: candidates.numbers(f"{prefix}_{name}") for name in LINK_NUMBERS}
+    spare = candidates.numbers(f"{prefix}_spare_lanes_count")
+    if prefix == "scale_up":
+        domain = candidates.numbers("scale_up_domain_count")
+        choices["lanes_count"] = candidates.numbers("scale_up_port_lanes_count")
+        choices["spare_lanes_count"] = np.floor(spare / up_ports_count(candidates))
+        choices["length_m"] = rack_cable_m(catalog, domain)
+    else:
+        lane = candidates.numbers("scale_out_lane_rate_gbps")
+        choices["lanes_count"] = np.maximum(np.ceil(candidates.numbers("nic_rate_gbps") / lane), 1.0)
+        choices["spare_lanes_count"] = spare
+        choices["hops_count"] = 2.0 * candidates.numbers("scale_out_tiers_count") - 1.0
+        choices["length_m"] = np.full(len(candidates), catalog.value("link_defaults", "link", "scale_out_m"))
+    apart = candidates.numbers("io_dies_count") > 0.0
+    choices["die_to_die"] = np.where(apart, np.array(candidates.words("die_to_die")), "none")
+    choices["node"] = candidates.words("node")
+    return choices
+
+
+def memory_choice(candidates: Candidates, catalog: Catalog) -> MemoryChoice:
+    """What the memory model needs."""
+    kinds = candidates.words("second_tier_kind")
+    named = [kind if kind != "none" else "ddr5" for kind in kinds]
+    each = np.array(
+        [catalog.value("memory", k, "die_gb") * catalog.value("memory", k, "height_count") for k in named]
+    )
+    return MemoryChoice(
+        kind=candidates.words("memory_kind"),
+        stacks_count=candidates.numbers("memory_stacks_count"),
+        pin_rate_gbps=candidates.numbers("memory_pin_rate_gbps"),
+        height_count=candidates.numbers("memory_height_count"),
+        write_queue_count=candidates.numbers("memory_write_queue_count"),
+        outstanding_bytes=candidates.numbers("memory_outstanding_bytes"),
+        second_kind=kinds,
+        second_modules_count=np.ceil(candidates.numbers("second_tier_gb") / each),
+    )
+
+
+def chip_choice(
+    candidates: Candidates, up: Link, out: Link, up_ports: Array, out_ports: Array, memory: MemorySystem
+) -> ChipChoice:
+    """What the chip model needs, links entering as plain numbers."""
+    area = up.silicon.die_area_mm2 * up_ports + out.silicon.die_area_mm2 * out_ports
+    edge = up.silicon.edge_mm * up_ports + out.silicon.edge_mm * out_ports
+    buffers = (
+        (candidates.numbers("scale_up_receive_buffer_bytes") + candidates.numbers("scale_up_replay_buffer_bytes")) * up_ports
+        + (candidates.numbers("scale_out_receive_buffer_bytes") + candidates.numbers("scale_out_replay_buffer_bytes")) * out_ports
+    )
+    buffer_mm2 = up.silicon.buffer_area_mm2 * up_ports + out.silicon.buffer_area_mm2 * out_ports
+    return ChipChoice(
+        base=candidates.chip,
+        memory_kind=candidates.words("memory_kind"),
+        memory_stacks_count=candidates.numbers("memory_stacks_count"),
+        node=candidates.words("node"),
+        die_to_die=candidates.words("die_to_die"),
+        cooling=candidates.words("cooling"),
+        compute_scale_frac=candidates.numbers("compute_scale_frac"),
+        compute_dies_count=candidates.numbers("compute_dies_count"),
+        io_dies_count=candidates.numbers("io_dies_count"),
+        shared_bytes=candidates.numbers("sram_mb") * 1e6,
+        buffer_bytes=buffers,
+        link_mm2=area - buffer_mm2,
+        link_edge_mm=edge,
+        scale_up_pj_per_bit=up.silicon.serdes_pj_per_bit,
+        scale_out_pj_per_bit=out.silicon.serdes_pj_per_bit,
+        power_cap_w=candidates.numbers("power_cap_w"),
+        second_phy_mm2=0.0,
+        second_edge_mm=0.0,
+    )

@@ -1,0 +1,278 @@
+"""One workload on a batch of hardware: the best mapping of every candidate, or the pinned one, and what it delivers."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from codesign.catalog import Catalog
+from codesign.engines import queue_constants, serving_software
+from codesign.errors import SpaceError, nearest
+from codesign.hardware import Hardware
+from codesign.machines import ACTIVATION_BYTES, WEIGHT_BYTES
+from codesign.metrics import WorkloadResult
+from codesign.model.workload.layout import Layout
+from codesign.model.workload.serving import ServingPoint
+from codesign.model.workload.serving_inputs import Pool, ServingJob, ServingKernels, ServingLayout
+from codesign.model.workload.serving_layout import serving_layouts
+from codesign.model.workload.serving_search import BestServing, ServingSystem, best_serving
+from codesign.model.workload.training_inputs import TrainingEngines, TrainingJob
+from codesign.model.workload.training_search import BestTraining, best_training, training_layouts
+from codesign.model.workload.transformer import Transformer
+from codesign.software import release_of, software_of, training_constants
+from codesign.space import Serving, Training, Value
+from codesign.transformers import transformer_of
+from codesign.units import Array, ns_from_ms
+
+#: Software of the design year: what a release of that time can do (software.yaml, engines.yaml).
+FRAMEWORK, ENGINE = "megatron", "trtllm"
+
+
+def one_transformer(model: str) -> Transformer:
+    """A model as plain numbers.
+
+    Raises:
+        CatalogError: it is not in models.yaml.
+    """
+    columns = transformer_of([model])
+    return Transformer(**{f.name: float(np.asarray(getattr(columns, f.name)).reshape(-1)[0]) for f in fields(Transformer)})
+
+
+def columned(value: Any, count: int) -> Array:
+    """A number or column as an (n,) column of its own."""
+    return np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (count,)))
+
+
+# ------------------------------------------------------------------------------------------------------- training
+
+
+def training_job(work: Training, transformer: Transformer) -> TrainingJob:
+    """Mixed-precision Adam: weights in two bytes, gradients in four, twelve of optimizer state (Megatron-LM's recipe)."""
+    operand = ACTIVATION_BYTES[work.precision]
+    return TrainingJob(
+        sequence_count=float(work.sequence_count),
+        global_batch_count=float(work.global_batch_count),
+        operand_bytes=operand,
+        weight_bytes=2.0,
+        gradient_bytes=4.0,
+        optimizer_bytes=12.0,
+        gradient_wire_bytes=4.0,
+        weight_wire_bytes=2.0,
+        narrow_flag=1.0 if operand < 2.0 else 0.0,
+        trainable_frac=1.0,
+        imbalance_ratio=1.0,
+        mtp_layers_count=transformer.mtp_layers_count,
+    )
+
+
+def training_result(
+    name: str, work: Training, hardware: Hardware, pinned: Mapping[str, Value] | None, catalog: Catalog
+) -> WorkloadResult:
+    """The best layout of a training job on every candidate."""
+    count = len(hardware)
+    transformer = one_transformer(work.model)
+    job = training_job(work, transformer)
+    layouts = (
+        _pinned_layout(name, pinned)
+        if pinned
+        else training_layouts(transformer, job, work.accelerators_count, offload=bool(np.any(hardware.second_tier_bytes)))
+    )
+    software = software_of(
+        catalog, [release_of(catalog, FRAMEWORK, 2100.0)], [True], [work.precision in ("mxfp8", "nvfp4")]
+    )
+    best = best_training(
+        transformer,
+        job,
+        layouts,
+        TrainingEngines(
+            gemm=hardware.gemm(work.precision),
+            head=hardware.gemm("bf16"),
+            attention=hardware.attention("bf16"),
+            latent=hardware.latent_attention("bf16"),
+        ),
+        hardware.fabric,
+        hardware.machine(float(work.accelerators_count), catalog.constant("training", "fitted", "launch_ns")),
+        software,
+        training_constants(catalog),
+        hardware.straggler_ratio(float(work.accelerators_count)),
+    )
+    return _training_columns(name, work, best, layouts, count, hardware)
+
+
+def _training_columns(
+    name: str, work: Training, best: BestTraining, layouts: Layout, count: int, hardware: Hardware
+) -> WorkloadResult:
+    step_ns = columned(best.step.step_ns, count)
+    tokens = float(work.sequence_count) * float(work.global_batch_count)
+    memory = best.step.memory
+    parts = {f.name: columned(getattr(best.step.parts, f.name), count) for f in fields(best.step.parts)}
+    excess = columned(best.step.memory_excess_bytes, count)
+    mapping = {f.name: np.asarray(getattr(best.layout, f.name)) for f in fields(Layout)}
+    next_mapping = {f.name: np.asarray(getattr(layouts, f.name))[best.next_index_count] for f in fields(Layout)}
+    return WorkloadResult(
+        name=name,
+        kind="training",
+        time_name="step_ns",
+        time_ns=step_ns,
+        parts_ns=parts,
+        mapping=mapping,
+        runner_up=next_mapping,
+        runner_up_ratio=best.next_step_ns / step_ns,
+        tokens_per_s=1e9 * tokens / step_ns / work.accelerators_count,
+        input_tokens_per_s=np.zeros(count),
+        prefill_share_frac=np.zeros(count),
+        ttft_ns=np.zeros(count),
+        p99_ratio=hardware.tail_ratio(float(work.accelerators_count), step_ns),
+        memory_bytes={
+            f.name: columned(getattr(memory, f.name), count) for f in fields(memory) if f.name.endswith("_bytes")
+        },
+        mappings_count=len(np.asarray(layouts.tp_count)),
+        memory_required_bytes=columned(memory.total_bytes, count) + columned(best.step.second_tier_excess_bytes, count),
+        memory_available_bytes=columned(memory.total_bytes, count) - excess,
+    )
+
+
+def _pinned_layout(name: str, pinned: Mapping[str, Value]) -> Layout:
+    defaults = {f.name: 1.0 if f.name.endswith("_count") else 0.0 for f in fields(Layout)}
+    defaults |= {"optimizer_sharded_flag": 1.0}
+    return Layout(**{k: np.array([v]) for k, v in _checked(name, pinned, defaults).items()})
+
+
+def _checked(name: str, pinned: Mapping[str, Value], known: Mapping[str, float]) -> dict[str, float]:
+    """Pinned degrees over their defaults.
+
+    Raises:
+        SpaceError: an unknown degree, or one that is not a number above zero.
+    """
+    for key, value in pinned.items():
+        if key not in known:
+            raise SpaceError(f"mapping: {name}: no degree {key!r}{nearest(key, known)}")
+        if isinstance(value, str) or value < 0 or (key.endswith("_count") and value < 1):
+            raise SpaceError(f"mapping: {name}: {key} must be a number, at least 1 for a count; got {value!r}")
+    return {key: float(pinned.get(key, default)) for key, default in known.items()}
+
+
+# -------------------------------------------------------------------------------------------------------- serving
+
+
+def serving_job(work: Serving) -> ServingJob:
+    """One number format for projections, dense layers and experts; head in sixteen bits; an 8-bit cache below 16 bits."""
+    weight, activation = WEIGHT_BYTES[work.precision], ACTIVATION_BYTES[work.precision]
+    return ServingJob(
+        isl_count=float(work.input_count),
+        osl_count=float(work.output_count),
+        wave_flag=0.0,
+        projection_weight_bytes=weight,
+        projection_activation_bytes=activation,
+        dense_weight_bytes=weight,
+        dense_activation_bytes=activation,
+        expert_weight_bytes=weight,
+        expert_activation_bytes=activation,
+        head_weight_bytes=2.0,
+        kv_bytes=1.0 if weight < 2.0 else 2.0,
+        speculation_ratio=work.speculative_tokens_count,
+        ttft_limit_ns=float(ns_from_ms(work.ttft_ms)),
+        tpot_limit_ns=float(ns_from_ms(work.tpot_ms)),
+    )
+
+
+def serving_result(
+    name: str, work: Serving, hardware: Hardware, pinned: Mapping[str, Value] | None, catalog: Catalog
+) -> WorkloadResult:
+    """The best layout of a serving system on every candidate, under its service levels."""
+    transformer = one_transformer(work.model)
+    job = serving_job(work)
+    cache = "fp8" if WEIGHT_BYTES[work.precision] < 2.0 else "bf16"
+    system = ServingSystem(
+        transformer=transformer,
+        job=job,
+        kernels=ServingKernels(
+            projection=hardware.gemm(work.precision),
+            dense=hardware.gemm(work.precision),
+            expert=hardware.experts(work.precision),
+            head=hardware.gemm("bf16"),
+            attention=hardware.attention("bf16", cache),
+            latent_attention=hardware.latent_attention("bf16", cache),
+            machine=hardware.machine(1.0, 0.0),
+        ),
+        fabric=hardware.serving_fabric,
+        software=serving_software(catalog, [ENGINE]),
+        queue=queue_constants(catalog, [ENGINE]),
+    )
+    layouts = (
+        _pinned_serving(name, pinned)
+        if pinned
+        else serving_layouts(transformer, work.accelerators_count, disaggregated=work.mode == "disaggregated")
+    )
+    best = best_serving(system, layouts, len(hardware))
+    return _serving_columns(name, work, best, layouts, hardware)
+
+
+def _serving_columns(
+    name: str, work: Serving, best: BestServing, layouts: ServingLayout, hardware: Hardware
+) -> WorkloadResult:
+    count, point = len(hardware), best.point
+    tpot_ns = columned(point.tpot_ns, count)
+    output = columned(point.output_tokens_per_s, count)
+    prefixed = [f.name for f in fields(ServingPoint) if f.name.startswith("tpot_") and f.name.endswith("_ns")]
+    parts = {n.removeprefix("tpot_"): columned(getattr(point, n), count) for n in prefixed if n != "tpot_ns"}
+    ratio = columned(best.runner_up_tokens_per_s, count)
+    memory = {n: columned(getattr(point, n), count) for n in ("weights_bytes", "cache_bytes")}
+    lack = columned(point.memory_excess_frac, count)
+    capacity = columned(hardware.machine(1.0, 0.0).memory_bytes, count)
+    return WorkloadResult(
+        name=name,
+        kind="serving",
+        time_name="tpot_ns",
+        time_ns=tpot_ns,
+        parts_ns=parts,
+        mapping=_serving_mapping(best.layout),
+        runner_up=_serving_mapping(_rows(layouts, np.asarray(best.runner_up_index, dtype=np.intp))),
+        runner_up_ratio=np.where(ratio > 0.0, output / np.maximum(ratio, 1e-12), 1.0),
+        tokens_per_s=output,
+        input_tokens_per_s=output * (work.input_count / work.output_count),
+        prefill_share_frac=columned(point.prefill_busy_frac, count),
+        ttft_ns=columned(point.ttft_ns, count),
+        p99_ratio=hardware.tail_ratio(float(work.accelerators_count), tpot_ns),
+        memory_bytes=memory,
+        mappings_count=len(np.asarray(layouts.users_count)),
+        memory_required_bytes=capacity * (1.0 + lack),
+        memory_available_bytes=capacity,
+    )
+
+
+def _rows(layouts: ServingLayout, at: Any) -> ServingLayout:
+    def pool(one: Pool) -> Pool:
+        return Pool(*(np.asarray(getattr(one, f.name))[at] for f in fields(Pool)))
+
+    return replace(
+        layouts,
+        prefill=pool(layouts.prefill),
+        decode=pool(layouts.decode),
+        disaggregated_flag=np.asarray(layouts.disaggregated_flag)[at],
+        users_count=np.asarray(layouts.users_count)[at],
+    )
+
+
+def _serving_mapping(layout: ServingLayout) -> dict[str, Array]:
+    names = [f.name for f in fields(Pool)]
+    decode = {n: np.asarray(getattr(layout.decode, n)) for n in names}
+    prefill = {f"prefill_{n}": np.asarray(getattr(layout.prefill, n)) for n in names}
+    apart = np.asarray(layout.disaggregated_flag)
+    return {
+        **decode,
+        "users_count": np.asarray(layout.users_count),
+        "disaggregated_flag": apart,
+        **{n: np.where(apart > 0.0, column, 0.0) for n, column in prefill.items()},
+    }
+
+
+def _pinned_serving(name: str, pinned: Mapping[str, Value]) -> ServingLayout:
+    names = [f.name for f in fields(Pool)]
+    known = dict.fromkeys([*names, "users_count", *(f"prefill_{n}" for n in names)], 1.0) | {"disaggregated_flag": 0.0}
+    given = {k: np.array([v]) for k, v in _checked(name, pinned, known).items()}
+    decode = Pool(*(given[n] for n in names))
+    apart = bool(given["disaggregated_flag"][0])
+    prefill = Pool(*(given[f"prefill_{n}"] for n in names)) if apart else decode
+    return ServingLayout(prefill, decode, given["disaggregated_flag"], given["users_count"])
