@@ -34,8 +34,10 @@ BASES: dict[str, tuple[str, str, str, str, str]] = {
     "a100": ("core_ampere", "n7", "n7", "nvlink3", "ucie_advanced"),
     "h100": ("core_hopper", "n5", "n5", "nvlink4", "ucie_advanced"),
     "b200": ("core_blackwell", "n4", "n4", "nvlink4", "ucie_advanced"),
+    "gb200": ("core_blackwell", "n4", "n4", "nvlink4", "ucie_advanced"),
     "mi300x": ("core_cdna3", "n5", "n6", "infinity_fabric", "ucie_advanced"),
     "mi355x": ("core_cdna4", "n3", "n6", "infinity_fabric", "ucie_advanced"),
+    "ironwood": ("core_systolic", "n3", "n3", "nvlink4", "ucie_advanced"),
 }
 _STACKED_BASES = ("mi300x", "mi355x")
 
@@ -170,14 +172,21 @@ def chip_inputs(catalog: Catalog, choice: ChipChoice) -> ChipInputs:
         memory_edge_mm=stacks * column(catalog, "memory", words.memory, "edge_mm") + choice.second_edge_mm,
         memory_transistors_count=stacks * column(catalog, "memory", words.memory, "controller_transistors_count"),
         die_to_die_rate_gbps=chosen_or(choice.die_to_die_rate_gbps, base("die_to_die_rate_gbps")),
-        die_to_die_density_gbps_per_mm=block(words.die_to_die, "density_gbps_per_mm"),
-        die_to_die_depth_mm=block(words.die_to_die, "depth_mm"),
+        **_die_to_die(catalog, words.die_to_die),
         **core_facts,
         **shared_blocks,
         **_node_columns(catalog, words),
         **_link_columns(catalog, choice, words),
         **_geometry(catalog, choice),
     )
+
+
+def _die_to_die(catalog: Catalog, names: Sequence[str]) -> dict[str, Array]:
+    """Density of an interface along the die edge, and how far its modules reach inwards."""
+    density = column(catalog, "die_to_die", names, "edge_gbps_per_mm")
+    modules_mm2 = column(catalog, "die_to_die", names, "module_mm2")
+    module_mm = column(catalog, "die_to_die", names, "module_gbps") / density
+    return {"die_to_die_density_gbps_per_mm": density, "die_to_die_depth_mm": modules_mm2 / module_mm}
 
 
 def _node_columns(catalog: Catalog, words: _Words) -> dict[str, Array]:
@@ -258,7 +267,7 @@ def power_inputs(catalog: Catalog, choice: ChipChoice, dies: Chip, memory: Memor
         scale_out_pj_per_bit=chosen_or(
             choice.scale_out_pj_per_bit, catalog.value("blocks", "pcie5", "energy_pj_per_bit")
         ),
-        die_to_die_pj_per_bit=column(catalog, "blocks", words.die_to_die, "energy_pj_per_bit"),
+        die_to_die_pj_per_bit=column(catalog, "die_to_die", words.die_to_die, "energy_pj_per_bit"),
         link_idle_w=choice.link_idle_w,
         voltage_floor_frac=supply["voltage_floor_frac"],
         voltage_slope_frac=supply["voltage_slope_frac"],

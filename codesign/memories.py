@@ -90,6 +90,7 @@ class MemoryChoice:
     node: Sequence[str] = ()  # empty: n4
     per_bank_refresh_flag: Numeric = 0.0
     ecc_flag: Numeric = 1.0
+    reserved_frac: Numeric = 0.0  # kept back by the maker of the part, packages_geometry.yaml
     second_kind: Sequence[str] = ()
     second_modules_count: Numeric = 0.0
     second_pin_rate_gbps: Numeric = 0.0
@@ -132,7 +133,8 @@ def memory_inputs(catalog: Catalog, choice: MemoryChoice) -> MemoryInputs:
         die_bytes=bytes_from_gb(column(catalog, "memory", kinds, "die_gb")),
         close_row_flag=0.0,
         per_bank_refresh_flag=choice.per_bank_refresh_flag,
-        ecc_capacity_frac=ecc * column(catalog, "memory", kinds, "ecc_capacity_frac"),
+        ecc_capacity_frac=1.0
+        - (1.0 - ecc * column(catalog, "memory", kinds, "ecc_capacity_frac")) * (1.0 - np.asarray(choice.reserved_frac)),
         ecc_rate_frac=ecc * column(catalog, "memory", kinds, "ecc_rate_frac"),
         path_latency_ns=chosen_or(choice.path_latency_ns, catalog.value("blocks", "memory_path", "path_latency_ns"))
         + column(catalog, "memory", kinds, "link_latency_ns"),

@@ -38,7 +38,8 @@ class Platform(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str = Field(min_length=1)
-    accelerator: str = Field(description="entry of accelerators.yaml whose peaks and kernel constants it starts from")
+    accelerator: str = Field(description="entry of accelerators.yaml whose printed rates and kernel constants it has")
+    chip: str = Field(description="base chip whose dies it starts from: a name of chips.BASES")
     chip: str = Field(description="base chip of chips.BASES whose dies it scales")
     baseline: bool = False
     parameters: dict[str, Decision]
