@@ -238,6 +238,11 @@ def gemm_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[
     return GemmEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in GEMM_CONSTANTS})
 
 
+def without_quantisation(engine: GemmEngine) -> GemmEngine:
+    """The same engine for activations that already are in its number format."""
+    return replace(engine, quantise_launch_ns=0.0, quantise_bytes=0.0)
+
+
 def attention_engine(
     catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str], kv_dtypes: Sequence[str] | None = None
 ) -> AttentionEngine:

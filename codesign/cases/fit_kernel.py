@@ -14,8 +14,15 @@ from codesign.cases.published_kernels import PublishedKernels, flop_of, publishe
 from codesign.cases.rows import read_rows
 from codesign.catalog import Catalog
 from codesign.catalog.architectures import lineage, load_architectures
-from codesign.machines import ACTIVATION_BYTES, WEIGHT_BYTES, gemm_engine, memory_rate_gbps, peak_gflops
-from codesign.model.kernels.gemm import GemmEngine, gemm_ns, without_quantisation
+from codesign.machines import (
+    ACTIVATION_BYTES,
+    WEIGHT_BYTES,
+    gemm_engine,
+    memory_rate_gbps,
+    peak_gflops,
+    without_quantisation,
+)
+from codesign.model.kernels.gemm import GemmEngine, gemm_ns
 from codesign.resources import case_data
 from codesign.units import Array
 

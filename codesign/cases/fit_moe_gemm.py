@@ -54,7 +54,8 @@ def library(engine: str, kernel: str) -> str:
 
 def skews(rows: CaseRows) -> tuple[Array, Array]:
     """Load of the busiest rank over the mean, and whether tokens are dealt evenly, from the distribution's name."""
-    tokens, top_k, experts, ranks = (rows.numbers(n) for n in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
+    columns = (rows.numbers(name) for name in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
+    tokens, top_k, experts, ranks = (np.where(column > 0.0, column, 1.0) for column in columns)
     names = rows.text("distribution")
     exponents = [float(m[1]) if (m := re.search(r"power_law_([0-9.]+)", name)) else 0.0 for name in names]
     power = np.array([e if e not in (1.0, 2.0, 3.0) else e + 1e-3 for e in exponents])
@@ -102,4 +103,6 @@ def shape_of(rows: CaseRows) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Tokens, hidden width, inner width here, top-k, experts, and experts here."""
     tokens, hidden, inner = (rows.numbers(name) for name in ("num_tokens", "hidden_size", "inter_size"))
     top_k, experts = rows.numbers("topk"), rows.numbers("num_experts")
-    return (tokens, hidden, inner / rows.numbers("moe_tp_size"), top_k, experts, experts / rows.numbers("moe_ep_size"))
+    split, ranks = (rows.numbers(name) for name in ("moe_tp_size", "moe_ep_size"))
+    split, ranks = np.where(split > 0.0, split, np.nan), np.where(ranks > 0.0, ranks, np.nan)
+    return (tokens, hidden, inner / split, top_k, experts, experts / ranks)

@@ -7,9 +7,9 @@ import numpy as np
 from codesign.cases.published_kernels import PublishedKernels, flop_of, in_unit, published_kernels
 from codesign.cases.rows import CaseRows, Predictions
 from codesign.catalog import Catalog
-from codesign.machines import ACTIVATION_BYTES, WEIGHT_BYTES, attention_engine, gemm_engine
+from codesign.machines import ACTIVATION_BYTES, WEIGHT_BYTES, attention_engine, gemm_engine, without_quantisation
 from codesign.model.kernels.attention import decode_attention_ns, prefill_attention_ns
-from codesign.model.kernels.gemm import gemm_ns, without_quantisation
+from codesign.model.kernels.gemm import gemm_ns
 from codesign.units import Array
 
 

@@ -1,6 +1,6 @@
 """Time of one matrix product on one accelerator."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,11 +34,6 @@ class GemmEngine:
         object.__setattr__(self, "ns_per_flop", 1.0 / (self.peak_gflops * self.compute_frac))
         object.__setattr__(self, "ns_per_byte", 8.0 / (self.memory_rate_gbps * self.memory_frac))
         freeze(self)
-
-
-def without_quantisation(engine: GemmEngine) -> GemmEngine:
-    """The same engine for activations that already are in its number format."""
-    return replace(engine, quantise_launch_ns=0.0, quantise_bytes=0.0)
 
 
 @empirical("kernels/gemm.csv")
