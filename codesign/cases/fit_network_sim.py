@@ -4,6 +4,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from codesign.cases.booksim_topology import SATURATED_RATIO, replay
+from codesign.cases.htsim import completion_us
 from codesign.cases.rows import CaseRows, read_rows
 from codesign.catalog import Catalog
 from codesign.resources import case_data
@@ -18,6 +19,33 @@ PARAMETERS: dict[str, tuple[float, float, float]] = {
     "burst_ratio": (0.8, 0.1, 3.0),
     "adaptive_frac": (1.0, 0.3, 1.3),
 }
+
+
+TRANSPORT: dict[str, tuple[float, float, float]] = {
+    "header_ratio": (1.03, 1.0, 1.1),
+    "start_frac": (0.9, 0.3, 1.5),
+    "slowest_frac": (1.2, 0.5, 4.0),
+    "unfair_frac": (0.1, 0.0, 0.3),
+    "uneven_ratio": (1.1, 1.0, 1.6),
+    "mixed_ratio": (1.03, 1.0, 1.3),
+    "bitmap_ratio": (1.03, 1.0, 1.3),
+    "reps_ratio": (1.05, 1.0, 1.3),
+    "oblivious_ratio": (1.08, 1.0, 1.3),
+}
+
+
+def fit_transport(rows: CaseRows) -> dict[str, float]:
+    """Constants of the packet simulator's transport from mean and slowest completion times."""
+    names = list(TRANSPORT)
+    start, low, high = (np.array([TRANSPORT[n][i] for n in names]) for i in range(3))
+    measured = rows.numbers("fct_mean_us"), rows.numbers("fct_max_us")
+
+    def residual(x: Array) -> Array:
+        mean, slowest = completion_us(rows, dict(zip(names, x, strict=True)))
+        return np.concatenate([np.log(mean / measured[0]), 0.5 * np.log(slowest / measured[1])])
+
+    found = least_squares(residual, start, bounds=(low, high), loss="soft_l1", f_scale=0.05)
+    return dict(zip(names, map(float, found.x), strict=True))
 
 
 def fit_one(rows: CaseRows) -> dict[str, float]:
@@ -42,7 +70,9 @@ def fit_one(rows: CaseRows) -> dict[str, float]:
 
 
 def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
-    """Constants per topology."""
+    """Constants per topology, and of the transport."""
+    (flows,) = read_rows(case_data() / "reference" / "htsim.csv")
     (rows,) = read_rows(case_data() / "reference" / "booksim_topology.csv")
     words = rows.text("topology")
-    return {t: fit_one(rows.pick([i for i, w in enumerate(words) if w == t])) for t in sorted(set(words))}
+    out = {t: fit_one(rows.pick([i for i, w in enumerate(words) if w == t])) for t in sorted(set(words))}
+    return out | {"transport": fit_transport(flows)}

@@ -137,3 +137,60 @@ def incast_wait_ns(senders_count: Numeric, burst_bytes: Numeric, rate_gbps: Nume
     4000.0
     """
     return np.maximum(senders_count - 1.0, 0.0) * 8.0 * burst_bytes / rate_gbps
+
+
+def shift_cross_frac(shift_count: Numeric, leaf_count: Numeric) -> Numeric:
+    """Share of flows that leave their leaf when every endpoint sends to the one `shift_count` further on.
+
+    Args:
+        shift_count: Distance of source and destination. [count], >= 0
+        leaf_count: Endpoints under one leaf. [count], >= 1
+
+    Returns:
+        Share of flows over the spine. [1]
+
+    Source:
+        definition: endpoints within the shift of the leaf's end.
+
+    >>> float(shift_cross_frac(shift_count=4.0, leaf_count=16.0))
+    0.25
+    """
+    return np.minimum(1.0, shift_count / leaf_count)
+
+
+def random_cross_frac(group_count: Numeric, leaf_count: Numeric) -> Numeric:
+    """Share of pairs of a group that lie under different leaves, ranks placed leaf by leaf.
+
+    Args:
+        group_count: Endpoints of the group. [count], >= 2
+        leaf_count: Endpoints under one leaf. [count], >= 1
+
+    Returns:
+        Share of pairs over the spine. [1]
+
+    Source:
+        definition: all but the leaf's own of the others.
+
+    >>> float(random_cross_frac(group_count=33.0, leaf_count=17.0))
+    0.5
+    """
+    return np.maximum(0.0, group_count - leaf_count) / np.maximum(group_count - 1.0, 1.0)
+
+
+def spine_stretch_ratio(cross_frac: Numeric, oversubscription_ratio: Numeric) -> Numeric:
+    """How much longer a flow over an oversubscribed spine takes than one at line rate.
+
+    Args:
+        cross_frac: Share of the leaf's traffic that crosses. [1], 0 to 1
+        oversubscription_ratio: Leaf capacity towards endpoints over that towards the spine. [1], >= 1
+
+    Returns:
+        Time over that at line rate. [1], >= 1
+
+    Source:
+        definition: the spine is the bottleneck once share times oversubscription exceeds one.
+
+    >>> float(spine_stretch_ratio(cross_frac=0.5, oversubscription_ratio=4.0))
+    2.0
+    """
+    return np.maximum(1.0, cross_frac * oversubscription_ratio)
