@@ -1,6 +1,6 @@
 """The memory system of one accelerator: what it can hold, what each kind of access achieves, what it costs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -229,7 +229,8 @@ def _channels_count(i: MemoryInputs) -> Numeric:
 
 
 def _latency_ns(i: MemoryInputs, access: Access, constants: ControllerConstants) -> Numeric:
-    return i.path_latency_ns + device_latency_ns(access, _controller(i), _device(i), constants)
+    many = replace(access, outstanding_count=1e9)  # extra cycles of a lone request do not matter here
+    return i.path_latency_ns + device_latency_ns(many, _controller(i), _device(i), constants)
 
 
 def _limited_frac(
