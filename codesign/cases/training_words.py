@@ -102,8 +102,8 @@ def recompute_of(words: str) -> Recompute:
         return Recompute(attention=1.0, sequence_parallel=parallel)
     if text.startswith("selective"):
         return Recompute(elementwise=1.0)
-    if text.startswith("custom"):
-        return Recompute(full=0.8, attention=1.0, elementwise=1.0)
+    if text.startswith(("custom", "see config")):
+        return Recompute(full=1.0)
     return Recompute(sequence_parallel=parallel)
 
 

@@ -91,7 +91,7 @@ def block(
     Source:
         korthikanti-2022: structure of a layer with tensor and sequence parallelism and recompute.
     """
-    work = products(transformer, job, layout, engines, constants)
+    work = products(transformer, job, layout, engines, software, constants)
     moved = traffic(transformer, job, layout, engines, machine, software, constants)
     links = layer_exchange(transformer, job, layout, fabric, software)
     hides = software.expert_overlap_flag * (1.0 - np.minimum(transformer.linear_layers_count, 1.0))

@@ -95,7 +95,8 @@ def layer_exchange(
     tokens = layout.micro_batch_count * job.sequence_count / layout.cp_count
     hidden_bytes = WIDE_BYTES * tokens * t.hidden_count
     inner = inner_count(tp, 1.0, domain)
-    split = all_gather_ns(hidden_bytes, tp, inner, fabric) + reduce_scatter_ns(hidden_bytes, tp, inner, fabric)
+    gather = all_gather_ns(hidden_bytes, tp, inner, fabric)
+    split = gather + reduce_scatter_ns(hidden_bytes, tp, inner, fabric)
     whole = all_reduce_ns(hidden_bytes, tp, inner, fabric)
     part = whole + software.sequence_parallel_flag * (split - whole)
     shared = np.minimum(t.shared_experts_count, 1.0)
@@ -114,13 +115,15 @@ def layer_exchange(
         inner_count(layout.ep_count, stride, domain),
         fabric,
     )
-    boundary_bytes = hidden_bytes / (1.0 + software.sequence_parallel_flag * (tp - 1.0))
+    # each tensor rank sends its share; without sequence parallelism the receivers gather the whole again
+    boundary_bytes = hidden_bytes / tp
+    again = (1.0 - software.sequence_parallel_flag) * gather
     return LayerExchange(
         tensor_ns=part * parts / t.layers_count,
         context_ns=context * t.attention_layers_count / t.layers_count,
         expert_ns=job.imbalance_ratio * exchange * t.moe_layers_count / t.layers_count,
-        transfer_inside_ns=point_to_point_ns(boundary_bytes, 0.0, fabric),
-        transfer_outside_ns=point_to_point_ns(boundary_bytes, 1.0, fabric),
+        transfer_inside_ns=point_to_point_ns(boundary_bytes, 0.0, fabric) + again,
+        transfer_outside_ns=point_to_point_ns(boundary_bytes, 1.0, fabric) + again,
     )
 
 

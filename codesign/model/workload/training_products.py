@@ -7,7 +7,7 @@ import numpy as np
 from codesign.columns import freeze
 from codesign.model.kernels.gemm import GemmEngine, gemm_ns
 from codesign.model.workload.layout import Layout
-from codesign.model.workload.training_inputs import TrainingConstants, TrainingEngines, TrainingJob
+from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Numeric
 
@@ -136,15 +136,24 @@ def _recurrent(t: Transformer, tokens: Numeric, tp: Numeric, work: _Pass) -> tup
 
 
 def products(
-    transformer: Transformer, job: TrainingJob, layout: Layout, engines: TrainingEngines, constants: TrainingConstants
+    transformer: Transformer,
+    job: TrainingJob,
+    layout: Layout,
+    engines: TrainingEngines,
+    software: Software,
+    constants: TrainingConstants,
 ) -> Products:
     """Matrix products of one micro-batch on one rank, per average layer, and of the head.
+
+    In a step products find cold caches and a shared memory; a whole-program compiler stages its operands itself and
+    keeps what the product reaches alone.
 
     Args:
         transformer: Shape of the model.
         job: Sequence, formats, what learns.
         layout: Micro-batch and degrees.
         engines: Matrix units.
+        software: Whether a whole-program compiler stages the operands.
         constants: Factors of a real step.
 
     Returns:
@@ -169,11 +178,11 @@ def products(
     last = t.dense_layers_count * _down_ns(t, tokens, np.maximum(t.ffn_count, 1.0) / tp, work)
     head_work = _Pass(engines.head, engines.head, WIDE_BYTES, learns)
     head = _linear_ns(tokens, t.hidden_count, t.vocab_count / tp, head_work)
-    slow = constants.gemm_ratio
+    slow = 1.0 + (constants.gemm_ratio - 1.0) * (1.0 - software.compiled_flag)
     return Products(
         forward_ns=slow * layer[0] / t.layers_count,
         backward_ns=slow * layer[1] / t.layers_count,
         last_forward_ns=slow * last / t.layers_count,
-        head_forward_ns=constants.gemm_ratio * head[0],
-        head_backward_ns=constants.gemm_ratio * head[1],
+        head_forward_ns=slow * head[0],
+        head_backward_ns=slow * head[1],
     )
