@@ -133,8 +133,7 @@ def memory_inputs(catalog: Catalog, choice: MemoryChoice) -> MemoryInputs:
         die_bytes=bytes_from_gb(column(catalog, "memory", kinds, "die_gb")),
         close_row_flag=0.0,
         per_bank_refresh_flag=choice.per_bank_refresh_flag,
-        ecc_capacity_frac=1.0
-        - (1.0 - ecc * column(catalog, "memory", kinds, "ecc_capacity_frac")) * (1.0 - np.asarray(choice.reserved_frac)),
+        ecc_capacity_frac=_withheld(ecc * column(catalog, "memory", kinds, "ecc_capacity_frac"), choice.reserved_frac),
         ecc_rate_frac=ecc * column(catalog, "memory", kinds, "ecc_rate_frac"),
         path_latency_ns=chosen_or(choice.path_latency_ns, catalog.value("blocks", "memory_path", "path_latency_ns"))
         + column(catalog, "memory", kinds, "link_latency_ns"),
@@ -145,6 +144,11 @@ def memory_inputs(catalog: Catalog, choice: MemoryChoice) -> MemoryInputs:
         **path,
         **_second_tier(catalog, choice),
     )
+
+
+def _withheld(ecc_frac: Array, reserved_frac: Numeric) -> Array:
+    """Capacity that software does not see: check bits, and what the maker keeps back of the rest."""
+    return 1.0 - (1.0 - ecc_frac) * (1.0 - np.asarray(reserved_frac, dtype=np.float64))
 
 
 def _defaulted(catalog: Catalog, choice: MemoryChoice) -> dict[str, Numeric]:

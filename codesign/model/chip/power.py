@@ -5,7 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from codesign.columns import freeze
+from codesign.model.chip.facility import board_w, facility_w
 from codesign.units import Numeric
+
+__all__ = [
+    "Activity",
+    "Power",
+    "PowerInputs",
+    "arithmetic_w",
+    "array_pj_per_flop",
+    "board_w",
+    "clock_tree_w",
+    "facility_w",
+    "package_w",
+    "power",
+    "throttled_clock_frac",
+    "transfer_w",
+    "voltage_frac",
+]
 
 #: Halvings of the clock interval: 2**-40 of the range is below any rounding that matters.
 _BISECTIONS = 40

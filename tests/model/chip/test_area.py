@@ -36,7 +36,7 @@ def test_the_ga100_like_die_of_the_artifact(catalog: Catalog) -> None:
     assert chip(artifact(catalog)).compute_die_mm2 == pytest.approx(826.8, rel=1e-3)
 
 
-@pytest.mark.published(source="llmcompass-2024", where="ae/expected_results figure 10, latency design", says="477.9 mm2")
+@pytest.mark.published(source="llmcompass-2024", where="ae/expected_results figure 10, latency", says="477.9 mm2")
 def test_the_latency_design_of_the_artifact(catalog: Catalog) -> None:
     inputs = artifact(catalog, cores_count=64.0, shared_bytes=24 * MIB)
 

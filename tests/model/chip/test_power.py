@@ -85,7 +85,7 @@ def test_training_throttles_where_decode_does_not(catalog: Catalog) -> None:
 
 
 @pytest.mark.published(
-    source="opentallas-2026", where="decode measured on a 1000 W B200", says="689 W, so that the limit overstates decode"
+    source="opentallas-2026", where="decode measured on a 1000 W B200", says="689 W: the limit overstates decode"
 )
 def test_decode_draws_well_below_the_limit(catalog: Catalog) -> None:
     inputs, gemm = load(catalog, ["b200-sxm"])

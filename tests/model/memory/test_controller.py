@@ -50,7 +50,7 @@ def test_reads_alone_and_writes_alone_never_turn_the_bus(
 
 
 @pytest.mark.published(
-    source="ramulator-2", where="hbm3.py: RTW 20, WTRL 10, RL 20, WL 10 clocks of 0.625 ns", says="38 idle clocks a drain"
+    source="ramulator-2", where="hbm3.py: RTW 20, WTRL 10, RL 20, WL 10 clocks", says="38 idle clocks a drain"
 )
 def test_one_drain_idles_the_bus_for_the_two_turnarounds(
     hbm3: DramDevice, constants: ControllerConstants

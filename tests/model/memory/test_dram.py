@@ -107,7 +107,8 @@ def test_every_kind_has_every_timing(catalog: Catalog) -> None:
 
     for field in fields(DramDevice):
         values = np.asarray(getattr(device, field.name))
-        assert np.all(np.isfinite(values)) and np.all(values >= 0), field.name
+        assert np.all(np.isfinite(values)), field.name
+        assert np.all(values >= 0), field.name
 
 
 def test_columns_follow_the_order_of_names(catalog: Catalog) -> None:
