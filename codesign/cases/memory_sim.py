@@ -51,11 +51,14 @@ def setup(
     stream = np.array([word == "stream" for word in rows.text("pattern")], dtype=np.float64)
     pieces = np.maximum(_interleave_bytes(rows) / request_bytes, 1.0)
     run = _filled(rows.numbers("run_len"), 1.0)
+    piece_bytes = np.minimum(np.where(stream > 0.5, pieces, 1.0), outstanding) * request_bytes
+    busy = np.asarray(interleave_frac(outstanding * request_bytes, piece_bytes, channels, 1.0))
+    busy = np.where((stream > 0.5) & (pieces > 1.0), busy, 1.0)
     access = Access(
         read_frac=read,
         run_count=np.minimum(run, pieces),
         runs_count=_filled(rows.numbers("concurrent_runs"), 1.0) / channels,
-        outstanding_count=outstanding / channels,
+        outstanding_count=outstanding / (channels * busy),
         block_count=_filled(rows.numbers("rw_block"), 1.0),
         sequential_flag=stream,
     )
@@ -66,10 +69,7 @@ def setup(
         refresh_flag=np.array([word != "NoRefresh" for word in rows.text("refresh")], dtype=np.float64),
         per_bank_refresh_flag=np.array([word == "PerBank" for word in rows.text("refresh")], dtype=np.float64),
     )
-    spread = np.where(stream > 0.5, np.maximum(pieces, 1.0), 1.0)
-    in_flight = np.maximum(outstanding, np.where(pieces > 1.0, 1.0, channels)) * request_bytes
-    held = np.minimum(spread * request_bytes, in_flight)
-    return access, controller, device, np.asarray(interleave_frac(in_flight, held, channels, 1.0))
+    return access, controller, device, busy
 
 
 def _interleave_bytes(rows: CaseRows) -> Array:
@@ -103,7 +103,8 @@ def _queues(rows: CaseRows) -> tuple[Array, Array]:
 
 
 def _kind(standard: str) -> str:
-    return standard.split(" ")[0].split("(")[0].strip().lower()
+    plain = standard.split(" ")[0].split("(")[0].strip().lower()
+    return f"{plain}_legacy" if "legacy" in standard else plain
 
 
 def _reason(kind: str, known: object, peak: float) -> str | None:

@@ -270,7 +270,7 @@ def interleave_frac(
     >>> float(interleave_frac(outstanding_bytes=4096, interleave_bytes=512, channels_count=16, sequential_flag=1.0))
     0.5
     """
-    pieces = outstanding_bytes / interleave_bytes
+    pieces = np.maximum(outstanding_bytes / interleave_bytes, 1.0)  # one piece keeps one channel busy
     channels = np.maximum(channels_count, 1.0 + 1e-9)
     in_turn = np.minimum(1.0, pieces / channels)
     by_chance = 1.0 - (1.0 - 1.0 / channels) ** pieces
