@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from codesign.catalog.load import Catalog
 from codesign.errors import CatalogError, nearest
 from codesign.resources import catalog_data
 from codesign.yaml12 import read_yaml
@@ -40,7 +41,6 @@ class Platform(BaseModel):
     title: str = Field(min_length=1)
     accelerator: str = Field(description="entry of accelerators.yaml whose printed rates and kernel constants it has")
     chip: str = Field(description="base chip whose dies it starts from: a name of chips.BASES")
-    chip: str = Field(description="base chip of chips.BASES whose dies it scales")
     baseline: bool = False
     parameters: dict[str, Decision]
 
@@ -81,3 +81,21 @@ def load_platform(name: str, place: str = "base") -> Platform:
     if name not in platforms:
         raise CatalogError(f"{place}: no platform {name!r}{nearest(name, platforms)}")
     return platforms[name]
+
+
+def check_platforms(catalog: Catalog) -> None:
+    """Refuse a platform that cites a source or starts from an accelerator the catalog does not have.
+
+    Raises:
+        CatalogError: names the platform and the nearest name there is.
+    """
+    for name, platform in load_platforms().items():
+        place = f"platforms.yaml:{name}"
+        accelerators = catalog.technologies("accelerators")
+        if platform.accelerator not in accelerators:
+            known = nearest(platform.accelerator, accelerators)
+            raise CatalogError(f"{place}: no accelerator {platform.accelerator!r}{known}")
+        for parameter, decision in platform.parameters.items():
+            if decision.source not in catalog.sources:
+                known = nearest(decision.source, catalog.sources)
+                raise CatalogError(f"{place}.{parameter}: source {decision.source!r} is not in sources.yaml{known}")
