@@ -11,7 +11,7 @@ BITS_PER_SLICE = {"iid_bits": 1.0, "pam4_gray": 2.0}
 
 
 def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
-    """Rows of kind ``fec``: from the bit error ratio before the code, or from the symbol error ratio where it is given."""
+    """Rows of kind ``fec``: from the bit error ratio before the code, else from a given symbol error ratio."""
     del catalog
     raw, symbols = rows.numbers("pre_fec_ber"), rows.numbers("n")
     bits = np.array([BITS_PER_SLICE.get(word, 1.0) for word in rows.text("mapping")])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from codesign.units import Numeric
+from codesign.units import Numeric, empirical
 
 
 def credit_loop_ns(
@@ -211,6 +211,30 @@ def head_of_line_frac(
     loss = most * (1.0 - few_ratio / (few_ratio + np.maximum(ports_count, 1.0) ** ports_exponent_ratio - 1.0))
     left: Numeric = 1.0 - loss * np.maximum(channels_count, 1.0) ** -channels_exponent_ratio
     return left
+
+
+@empirical("booksim_credit.csv, sweep a2_xbar, uniform traffic; worst error 5 %")
+def uniform_credit_frac(credit_frac: Numeric, head_of_line_frac: Numeric, buffer_count: Numeric) -> Numeric:
+    """Throughput of a switch under uniform traffic when credits bind too: random demand leaves some credits unused.
+
+    The loss is that of head-of-line blocking over the root of the buffer: fluctuations of a queue of that size.
+
+    Args:
+        credit_frac: Share of the line that the credit loop sustains. [1]
+        head_of_line_frac: Share at saturation with deep buffers. [1]
+        buffer_count: Flits of the buffer. [count], >= 1
+
+    Returns:
+        Share of the line. [1]
+
+    Source:
+        booksim2-2013: simulated eight-port star.
+
+    >>> float(uniform_credit_frac(credit_frac=0.4, head_of_line_frac=0.5, buffer_count=4))
+    0.3
+    """
+    used = credit_frac * (1.0 - (1.0 - head_of_line_frac) / np.sqrt(buffer_count))
+    return np.minimum(head_of_line_frac, used)
 
 
 def contention_frac(head_of_line_frac: Numeric, random_frac: Numeric, switched_flag: Numeric) -> Numeric:
