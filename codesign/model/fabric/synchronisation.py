@@ -66,7 +66,8 @@ def normal_maximum_deviation_ratio(count: Numeric) -> Numeric:
     for node, log_cdf in zip(_NODES, _LOG_CDF, strict=True):
         below = np.exp(log_cdf * np.asarray(count, dtype=np.float64))
         square = square + 2.0 * node * (np.where(node >= 0.0, 1.0, 0.0) - below) * _STEP
-    return np.sqrt(np.maximum(square - mean * mean, 0.0))
+    # the integrand's slope jumps by two at zero: the rule's first correction term
+    return np.sqrt(np.maximum(square + _STEP * _STEP / 6.0 - mean * mean, 0.0))
 
 
 def lognormal_maximum_ratio(count: Numeric, log_deviation_ratio: Numeric) -> Numeric:
