@@ -24,6 +24,8 @@ _KERNELS: tuple[tuple[str, float, float], ...] = (
 )
 #: Across a link, not across the memory interface; other models answer these.
 _LINKS = re.compile(r"\b(h2d|d2h|host|peer|p2p\b.*(?:gpu|device).*(?:to|->)|pcie|nvlink)", re.IGNORECASE)
+#: Copies that a driver makes on one device, rather than a tuned kernel.
+_DRIVER_COPY = re.compile(r"same-device|memcpy|device_local|d2d", re.IGNORECASE)
 #: Seconds or bytes per second of a unit; rates are of payload.
 RATE_GBYTES_PER_S = {"tb/s": 1e3, "gb/s": 1.0, "mb/s": 1e-3, "tib/s": 1099.511627776, "gib/s": 1.073741824}
 _TIME_NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
@@ -98,10 +100,20 @@ def _rates(rows: CaseRows, catalog: Catalog, peaks_gbytes: Array) -> tuple[Array
     fraction = stream_frac(
         kinds, read_frac, values["write_queue_count"], values["path_frac"], catalog, memory_constants(catalog)
     )
-    long_gbytes = peaks_gbytes * fraction
+    long_gbytes = peaks_gbytes * fraction * np.where(by_driver(rows), driver_copy_frac(catalog), 1.0)
     moved_bytes = arrays * size_bytes
     rate_gbytes = pass_rate(moved_bytes, long_gbytes, values["start_ns"])
     return rate_gbytes, np.where(np.isfinite(moved_bytes), moved_bytes, np.nan)
+
+
+def by_driver(rows: CaseRows) -> Array:
+    """Which rows are copies that the driver makes."""
+    return np.array([bool(_DRIVER_COPY.search(_words(rows, i))) for i in range(len(rows))])
+
+
+def driver_copy_frac(catalog: Catalog) -> float:
+    """What a driver's copy on one device reaches of a tuned kernel."""
+    return catalog.constant("memory", "driver_copy", "path_frac")
 
 
 def pass_rate(moved_bytes: Array, long_gbytes: Array, start_ns: Array) -> Array:
@@ -117,7 +129,7 @@ _CLASS_CONSTANTS = ("write_queue_count", "path_frac", "start_ns")
 def peaks_gbytes_per_s(rows: CaseRows, catalog: Catalog) -> Array:
     """Peak of each row: its own column, the part's data sheet, or the host's."""
     known = catalog.facts.get("accelerators", {})
-    hosts = catalog.facts.get("hosts", {})
+    hosts = catalog.facts.get("host_memory", {})
     out = rows.numbers("peak_TBs_spec") * 1e3
     for i, name in enumerate(rows.text("accelerator")):
         if np.isfinite(out[i]) and out[i] > 0:
