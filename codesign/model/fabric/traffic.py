@@ -34,7 +34,7 @@ def mesh_load_ratio(radix_count: Numeric) -> Numeric:
         Load of the middle channels. [1]
 
     Source:
-        dally-2004: bisection bound k/4, met by dimension order.
+        dally-towles-2004: bisection bound k/4, met by dimension order.
 
     >>> mesh_load_ratio(radix_count=8.0)
     2.0
@@ -52,7 +52,7 @@ def torus_load_ratio(radix_count: Numeric) -> Numeric:
         Load of each channel. [1]
 
     Source:
-        dally-2004: mean distance k/4 over two directions.
+        dally-towles-2004: mean distance k/4 over two directions.
 
     >>> torus_load_ratio(radix_count=8.0)
     1.0
