@@ -6,17 +6,17 @@ it by the ratio of its own model to the platform's model: the model's absolute e
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from codesign.candidates import Candidates, platform_candidates
 from codesign.catalog import Catalog
-from codesign.chips import ChipChoice, MemoryChoice, chip_inputs, gemm_activity, memory_constants, memory_inputs, power_inputs
+from codesign.chips import ChipChoice, chip_inputs, gemm_activity, power_inputs
 from codesign.fabrics import fabric_of
 from codesign.links import Choice, link_inputs, rack_cable_m
-from codesign.machines import attention_engine, gemm_engine, latent_prompt_engine, mla_engine, moe_engine
+from codesign.machines import attention_engine, gemm_engine, mla_engine, moe_engine
+from codesign.memories import MemoryChoice, column, memory_constants, memory_inputs
 from codesign.model.chip.chain import Chip, chip
 from codesign.model.chip.power import PowerInputs, throttled_clock_frac
 from codesign.model.fabric.collectives import Fabric
@@ -138,7 +138,7 @@ class Hardware:
     @property
     def fabric(self) -> Fabric:
         """Collectives as a training library runs them."""
-        return self._fabric("nccl", "deepep_ht")
+        return self._fabric("nccl", "nccl")
 
     @property
     def serving_fabric(self) -> Fabric:
@@ -164,6 +164,11 @@ class Hardware:
                 contention_ratio=self.candidates.numbers("scale_out_oversubscription_ratio"),
             ),
         )
+
+    def length_m(self, prefix: str) -> Array:
+        """Length of one cable of a network."""
+        length = link_choices(self.candidates, self.catalog, prefix)["length_m"]
+        return np.asarray(length, dtype=np.float64)
 
     def straggler_ratio(self, ranks_count: float) -> Numeric:
         """Expected slowest rank over the mean: a loss per doubling of the ranks (calibration/training.yaml)."""
@@ -192,7 +197,7 @@ def _delta_ns(own: Link, base: Link) -> Array:
 def hardware(candidates: Candidates, catalog: Catalog) -> Hardware:
     """Chains of a batch and of its platforms."""
     names = tuple(dict.fromkeys(candidates.platform))
-    base = _platform_parts(names, catalog.digest, catalog) if names else parts_of(candidates, catalog)
+    base = _platform_parts(names, catalog) if names else parts_of(candidates, catalog)
     rows = np.array([names.index(name) for name in candidates.platform], dtype=np.intp)
     return Hardware(candidates, catalog, parts_of(candidates, catalog), picked(base, rows))
 
@@ -222,9 +227,15 @@ def parts_of(candidates: Candidates, catalog: Catalog) -> Parts:
     )
 
 
-@lru_cache(maxsize=64)
-def _platform_parts(names: tuple[str, ...], digest: str, catalog: Catalog) -> Parts:  # noqa: ARG001 - the digest is the key
-    return parts_of(platform_candidates(names), catalog)
+_PLATFORM_PARTS: dict[tuple[tuple[str, ...], str], Parts] = {}
+
+
+def _platform_parts(names: tuple[str, ...], catalog: Catalog) -> Parts:
+    """Chains of some platforms, worked out once per catalog."""
+    key = (names, catalog.digest)
+    if key not in _PLATFORM_PARTS:
+        _PLATFORM_PARTS[key] = parts_of(platform_candidates(names), catalog)
+    return _PLATFORM_PARTS[key]
 
 
 def picked(struct: S, rows: Any) -> S:
@@ -256,10 +267,9 @@ def link_choices(candidates: Candidates, catalog: Catalog, prefix: str) -> Mappi
     choices |= {name: candidates.numbers(f"{prefix}_{name}") for name in LINK_NUMBERS}
     spare = candidates.numbers(f"{prefix}_spare_lanes_count")
     if prefix == "scale_up":
-        domain = candidates.numbers("scale_up_domain_count")
         choices["lanes_count"] = candidates.numbers("scale_up_port_lanes_count")
         choices["spare_lanes_count"] = np.floor(spare / up_ports_count(candidates))
-        choices["length_m"] = rack_cable_m(catalog, domain)
+        choices["length_m"] = scale_up_length_m(candidates, catalog)
     else:
         lane = candidates.numbers("scale_out_lane_rate_gbps")
         choices["lanes_count"] = np.maximum(np.ceil(candidates.numbers("nic_rate_gbps") / lane), 1.0)
@@ -272,13 +282,21 @@ def link_choices(candidates: Candidates, catalog: Catalog, prefix: str) -> Mappi
     return choices
 
 
+def scale_up_length_m(candidates: Candidates, catalog: Catalog) -> Array:
+    """Longest scale-up link: on one board inside a node, to the neighbour in a torus, else by the racks of the domain."""
+    domain = candidates.numbers("scale_up_domain_count")
+    torus = np.array(["torus" in word for word in candidates.words("scale_up_topology")])
+    board = {n: catalog.value("link_defaults", "link", n) for n in ("board_accelerators_count", "on_board_m")}
+    rack = catalog.value("link_defaults", "link", "rack_accelerators_count")
+    length = rack_cable_m(catalog, np.where(torus, np.minimum(domain, rack), domain))
+    return np.where(domain <= board["board_accelerators_count"], board["on_board_m"], length)
+
+
 def memory_choice(candidates: Candidates, catalog: Catalog) -> MemoryChoice:
     """What the memory model needs."""
     kinds = candidates.words("second_tier_kind")
     named = [kind if kind != "none" else "ddr5" for kind in kinds]
-    each = np.array(
-        [catalog.value("memory", k, "die_gb") * catalog.value("memory", k, "height_count") for k in named]
-    )
+    each = np.array([catalog.value("memory", k, "die_gb") * catalog.value("memory", k, "height_count") for k in named])
     return MemoryChoice(
         kind=candidates.words("memory_kind"),
         stacks_count=candidates.numbers("memory_stacks_count"),
@@ -286,6 +304,7 @@ def memory_choice(candidates: Candidates, catalog: Catalog) -> MemoryChoice:
         height_count=candidates.numbers("memory_height_count"),
         write_queue_count=candidates.numbers("memory_write_queue_count"),
         outstanding_bytes=candidates.numbers("memory_outstanding_bytes"),
+        reserved_frac=column(catalog, "packages_geometry", candidates.chip, "memory_reserved_frac"),
         second_kind=kinds,
         second_modules_count=np.ceil(candidates.numbers("second_tier_gb") / each),
     )
@@ -298,9 +317,10 @@ def chip_choice(
     area = up.silicon.die_area_mm2 * up_ports + out.silicon.die_area_mm2 * out_ports
     edge = up.silicon.edge_mm * up_ports + out.silicon.edge_mm * out_ports
     buffers = (
-        (candidates.numbers("scale_up_receive_buffer_bytes") + candidates.numbers("scale_up_replay_buffer_bytes")) * up_ports
-        + (candidates.numbers("scale_out_receive_buffer_bytes") + candidates.numbers("scale_out_replay_buffer_bytes")) * out_ports
-    )
+        candidates.numbers("scale_up_receive_buffer_bytes") + candidates.numbers("scale_up_replay_buffer_bytes")
+    ) * up_ports + (
+        candidates.numbers("scale_out_receive_buffer_bytes") + candidates.numbers("scale_out_replay_buffer_bytes")
+    ) * out_ports
     buffer_mm2 = up.silicon.buffer_area_mm2 * up_ports + out.silicon.buffer_area_mm2 * out_ports
     return ChipChoice(
         base=candidates.chip,

@@ -19,8 +19,8 @@ from codesign.model.workload.serving_layout import serving_layouts
 from codesign.model.workload.serving_search import BestServing, ServingSystem, best_serving
 from codesign.model.workload.training_inputs import TrainingEngines, TrainingJob
 from codesign.model.workload.training_search import BestTraining, best_training, training_layouts
-from codesign.model.workload.transformer import Transformer
-from codesign.software import release_of, software_of, training_constants
+from codesign.model.workload.transformer import Transformer, attention_flop, matrix_flop_per_token
+from codesign.software import attention_generation, release_of, software_of, training_constants
 from codesign.space import Serving, Training, Value
 from codesign.transformers import transformer_of
 from codesign.units import Array, ns_from_ms
@@ -36,7 +36,9 @@ def one_transformer(model: str) -> Transformer:
         CatalogError: it is not in models.yaml.
     """
     columns = transformer_of([model])
-    return Transformer(**{f.name: float(np.asarray(getattr(columns, f.name)).reshape(-1)[0]) for f in fields(Transformer)})
+    return Transformer(
+        **{f.name: float(np.asarray(getattr(columns, f.name)).reshape(-1)[0]) for f in fields(Transformer)}
+    )
 
 
 def columned(value: Any, count: int) -> Array:
@@ -59,7 +61,6 @@ def training_job(work: Training, transformer: Transformer) -> TrainingJob:
         optimizer_bytes=12.0,
         gradient_wire_bytes=4.0,
         weight_wire_bytes=2.0,
-        narrow_flag=1.0 if operand < 2.0 else 0.0,
         trainable_frac=1.0,
         imbalance_ratio=1.0,
         mtp_layers_count=transformer.mtp_layers_count,
@@ -76,10 +77,15 @@ def training_result(
     layouts = (
         _pinned_layout(name, pinned)
         if pinned
-        else training_layouts(transformer, job, work.accelerators_count, offload=bool(np.any(hardware.second_tier_bytes)))
+        else training_layouts(
+            transformer, job, work.accelerators_count, offload=bool(np.any(hardware.second_tier_bytes))
+        )
     )
     software = software_of(
-        catalog, [release_of(catalog, FRAMEWORK, 2100.0)], [True], [work.precision in ("mxfp8", "nvfp4")]
+        catalog,
+        [release_of(catalog, FRAMEWORK, 2100.0)] * count,
+        [attention_generation(catalog, name) for name in hardware.candidates.accelerator],
+        [work.precision in ("mxfp8", "nvfp4")] * count,
     )
     best = best_training(
         transformer,
@@ -123,7 +129,8 @@ def _training_columns(
         input_tokens_per_s=np.zeros(count),
         prefill_share_frac=np.zeros(count),
         ttft_ns=np.zeros(count),
-        p99_ratio=hardware.tail_ratio(float(work.accelerators_count), step_ns),
+        layers_count=float(one_transformer(work.model).layers_count),
+        passes_count=np.maximum(work.global_batch_count / (mapping["micro_batch_count"] * mapping["dp_count"]), 1.0),
         memory_bytes={
             f.name: columned(getattr(memory, f.name), count) for f in fields(memory) if f.name.endswith("_bytes")
         },
@@ -234,7 +241,8 @@ def _serving_columns(
         input_tokens_per_s=output * (work.input_count / work.output_count),
         prefill_share_frac=columned(point.prefill_busy_frac, count),
         ttft_ns=columned(point.ttft_ns, count),
-        p99_ratio=hardware.tail_ratio(float(work.accelerators_count), tpot_ns),
+        layers_count=float(one_transformer(work.model).layers_count),
+        passes_count=np.ones(count),
         memory_bytes=memory,
         mappings_count=len(np.asarray(layouts.users_count)),
         memory_required_bytes=capacity * (1.0 + lack),
@@ -276,3 +284,14 @@ def _pinned_serving(name: str, pinned: Mapping[str, Value]) -> ServingLayout:
     apart = bool(given["disaggregated_flag"][0])
     prefill = Pool(*(given[f"prefill_{n}"] for n in names)) if apart else decode
     return ServingLayout(prefill, decode, given["disaggregated_flag"], given["users_count"])
+
+
+def flop_per_token(work: Training | Serving) -> float:
+    """Operations of one token: forward for serving, three times that for training, attention cores at mean context."""
+    transformer = one_transformer(work.model)
+    if isinstance(work, Training):
+        core = float(np.asarray(attention_flop(transformer, float(work.sequence_count), float(work.sequence_count))))
+        return 3.0 * (float(np.asarray(matrix_flop_per_token(transformer))) + core / work.sequence_count)
+    context = float(work.input_count) + 0.5 * work.output_count
+    core = float(np.asarray(attention_flop(transformer, 1.0, context)))
+    return float(np.asarray(matrix_flop_per_token(transformer))) + core

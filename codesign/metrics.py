@@ -72,6 +72,16 @@ class Violations:
     available: NDArray[np.float64]  # (r, n)
     excess: NDArray[np.float64]  # (r, n)
 
+    @staticmethod
+    def joined(*parts: "Violations") -> "Violations":
+        """Rules of several parts one after the other."""
+        return Violations(
+            tuple(rule for part in parts for rule in part.rules),
+            np.concatenate([part.required for part in parts]),
+            np.concatenate([part.available for part in parts]),
+            np.concatenate([part.excess for part in parts]),
+        )
+
     def feasible(self) -> NDArray[np.bool_]:
         """(n,) rows that break no rule."""
         ok: NDArray[np.bool_] = (self.excess <= 0.0).all(axis=0)
@@ -94,7 +104,8 @@ class WorkloadResult:
     input_tokens_per_s: Array
     prefill_share_frac: Array  # share of busy time that prefill takes (0 in training)
     ttft_ns: Array
-    p99_ratio: Array  # 99th percentile over mean of the step
+    layers_count: float
+    passes_count: Array  # micro-batches of one rank in a step
     memory_bytes: dict[str, Array]
     memory_required_bytes: Array
     memory_available_bytes: Array

@@ -1,14 +1,17 @@
 """Search spaces and design files: what may vary, what is fixed, for which work, and what counts as better."""
 
 from codesign.space.load import load_space, parse_space, shipped_spaces
-from codesign.space.schema import Choices, Range, Scenario, SearchPlan, Space, Value, Workload
+from codesign.space.schema import Choices, Limit, Range, Scenario, SearchPlan, Serving, Space, Training, Value, Workload
 
 __all__ = [
     "Choices",
+    "Limit",
     "Range",
     "Scenario",
     "SearchPlan",
+    "Serving",
     "Space",
+    "Training",
     "Value",
     "Workload",
     "load_space",

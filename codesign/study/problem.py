@@ -162,7 +162,8 @@ class SpaceProblem:
         values = found.metrics.columns(list(self.space.objectives))
         for at, place in enumerate(places):
             repairs = [
-                {"parameter": c.parameter, "asked": c.asked, "repaired": c.repaired, "rule": c.rule} for c in changes[at]
+                {"parameter": c.parameter, "asked": c.asked, "repaired": c.repaired, "rule": c.rule}
+                for c in changes[at]
             ]
             details = {"source": sources[at], "repairs": repairs, **found.details(at)}
             answers[place] = (rows[at], values[at], found.violations.excess[:, at], dump(details, indent=None))
@@ -256,7 +257,9 @@ def _as_parameter(name: str, options: Choices | Range) -> study_parameters.Param
         return study_parameters.Choices(tuple(options.choices), tuple(options.weights or ()), when)
     if BY_NAME[name].whole:
         step = 1 if options.step is None else max(1, int(options.step))
-        return study_parameters.IntRange(int(options.low), int(options.high), step, options.log, options.peak, when=when)
+        return study_parameters.IntRange(
+            int(options.low), int(options.high), step, options.log, options.peak, when=when
+        )
     return study_parameters.FloatRange(options.low, options.high, options.step, options.log, options.peak, when=when)
 
 

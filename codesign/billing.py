@@ -1,0 +1,189 @@
+"""From hardware, networks and what the workloads make of them to watts and the bill."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from codesign.catalog import Catalog
+from codesign.cost.bill import Bill, CostInputs, bill
+from codesign.hardware import Hardware
+from codesign.links import PRICED_AS
+from codesign.metrics import WorkloadResult
+from codesign.model.chip.power import Activity, board_w, power
+from codesign.networks import Networks
+from codesign.prices import CostChoice, Draws, NetworkChoice, Scenario, cost_inputs
+from codesign.space import Scenario as SpaceScenario
+from codesign.units import Array, Numeric
+
+#: Which licence a lane rate needs (prices.yaml).
+SERDES = ((128.0, "serdes_112g"), (256.0, "serdes_224g"), (1e9, "serdes_448g"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watts:
+    """Sustained power of one accelerator: its package, and with its share of host, links and conversion."""
+
+    package_w: Array
+    board_w: Array
+    idle_w: Array
+    peak_w: Array
+
+
+def activity_of(result: WorkloadResult, hardware: Hardware, flop_per_token: float, precision: str) -> Activity:
+    """What one workload does each second: arithmetic from its tokens, bytes and link traffic from its parts of time.
+
+    Training streams activations and states in its element-wise and optimizer parts and reads operands in its products;
+    a decode step reads weights and cache once. A part that moves data keeps its channel busy for its time.
+    """
+    memory, own = hardware.own.memory, hardware.own
+    share = {name: part / result.time_ns for name, part in result.parts_ns.items()}
+    zero = np.zeros(len(hardware))
+
+    def sum_of(*words: str) -> Array:
+        total = zero
+        for name in share:
+            if any(word in name for word in words):
+                total = total + share[name]
+        return np.minimum(total, 1.0)
+
+    tokens = result.tokens_per_s + result.input_tokens_per_s
+    gflops = tokens * flop_per_token * 1e-9
+    word = {"bf16": "bf16", "fp16": "bf16", "int8": "int8", "nvfp4": "fp4", "mxfp4": "fp4"}.get(precision, "fp8")
+    peak_gbps = np.asarray(memory.peak_rate_gbps) * np.asarray(memory.weights_frac)
+    if result.kind == "training":
+        streams = sum_of("elementwise", "optimizer", "head", "recompute")
+        load = hardware.catalog.value("blocks", "tdp_activity", "memory_frac")
+        rate_gbps = peak_gbps * np.minimum(streams + load * sum_of("gemm", "attention"), 1.0)
+        up, out = sum_of("tensor", "context", "expert"), sum_of("data", "transfer")
+    else:
+        moved = result.memory_bytes["weights_bytes"] + result.memory_bytes["cache_bytes"]
+        rate_gbps = np.minimum(8.0 * moved / result.time_ns, peak_gbps)
+        up, out = sum_of("tensor_parallel", "expert_parallel"), zero
+    up_gbps = 2.0 * np.asarray(own.up.coding.raw_rate_gbps) * own.up_ports_count
+    out_gbps = 2.0 * np.asarray(own.out.coding.raw_rate_gbps) * own.out_ports_count
+    per_flop = hardware.catalog.value("blocks", "tdp_activity", "sram_bits_per_flop_ratio")
+    lanes = {f"{name}_gflops": gflops if name == word else zero for name in ("bf16", "fp8", "fp4", "int8")}
+    return Activity(
+        **lanes,
+        sram_rate_gbps=per_flop * gflops,
+        memory_rate_gbps=rate_gbps,
+        second_rate_gbps=np.asarray(memory.second_rate_gbps) * sum_of("offload"),
+        scale_up_rate_gbps=up_gbps * up,
+        scale_out_rate_gbps=out_gbps * out,
+        die_to_die_rate_gbps=np.where(np.asarray(own.chip.die_to_die_edge_mm) > 0.0, rate_gbps, 0.0),
+    )
+
+
+def watts_of(activity: Activity, hardware: Hardware, catalog: Catalog) -> Watts:
+    """Power under one activity, with the host's share, the media's own power and the losses of the supply."""
+    own = hardware.own
+    media_w = own.up.silicon.medium_power_w * own.up_ports_count + own.out.silicon.medium_power_w * own.out_ports_count
+    buffers_w = (
+        own.up.silicon.buffer_power_w * own.up_ports_count + own.out.silicon.buffer_power_w * own.out_ports_count
+    )
+    accessory_w = catalog.value("blocks", "supply", "accessory_w")
+    drawn = power(own.power, activity)
+    package = np.asarray(drawn.package_w + buffers_w, dtype=np.float64)
+    still = np.asarray(drawn.leakage_w + drawn.clock_w + drawn.memory_idle_w + drawn.link_idle_w)
+    cap = np.minimum(own.power.power_cap_w, own.power.cooling_cap_w)
+
+    def board(package_w: Numeric) -> Array:
+        watts = board_w(package_w, accessory_w + media_w, 1.0)  # supply losses are the bill's
+        return np.broadcast_to(np.asarray(watts, dtype=np.float64), (len(hardware),))
+
+    return Watts(
+        np.broadcast_to(package, (len(hardware),)), board(package), board(still), board(np.maximum(cap, package))
+    )
+
+
+def scenario_of(said: SpaceScenario) -> Scenario:
+    """The price scenario of a space: the owner's or the market's, with what the space sets by hand."""
+    named = {
+        "electricity_usd_per_kwh": said.electricity_usd_per_kwh,
+        "accelerator_life_years": said.accelerator_life_years,
+        "interest_frac": said.capital_cost_frac,
+        "pue_ratio": said.pue_ratio,
+        "utilisation_frac": said.utilisation_frac,
+        "volume_count": said.volume_count,
+    }
+    return Scenario(said.prices, said.year, {name: float(value) for name, value in named.items() if value is not None})
+
+
+def cost_choice(hardware: Hardware, nets: Networks, watts: Watts) -> CostChoice:
+    """What the bill needs to know of a batch."""
+    c, own = hardware.candidates, hardware.own
+    chip, up, out = own.chip, own.up, own.out
+    apart = np.asarray(chip.io_die_mm2) > 0.0
+    serdes = (
+        np.asarray(up.silicon.serdes_area_mm2) * own.up_ports_count + out.silicon.serdes_area_mm2 * own.out_ports_count
+    )
+    buffers = (
+        np.asarray(up.silicon.buffer_area_mm2) * own.up_ports_count + out.silicon.buffer_area_mm2 * own.out_ports_count
+    )
+    io_count = c.numbers("io_dies_count")
+    compute_count = c.numbers("compute_dies_count")
+    carriers = np.where(apart, np.maximum(io_count, 1.0), compute_count)
+    serdes_each, buffers_each = serdes / carriers, buffers / carriers
+    stack_gb = np.asarray(own.memory.capacity_bytes) / c.numbers("memory_stacks_count") / 1e9
+    return CostChoice(
+        node=c.words("node"),
+        package=c.words("package"),
+        memory=c.words("memory_kind"),
+        compute_count=compute_count,
+        compute_area_mm2=chip.compute_die_mm2,
+        io_count=io_count,
+        io_area_mm2=chip.io_die_mm2,
+        stacks_count=c.numbers("memory_stacks_count"),
+        stack_gb=stack_gb,
+        busy_w=watts.board_w,
+        idle_w=watts.idle_w,
+        peak_w=watts.peak_w,
+        compute_serdes_mm2=np.where(apart, 0.0, serdes_each),
+        compute_buffer_mm2=np.where(apart, 0.0, buffers_each),
+        io_serdes_mm2=np.where(apart, serdes_each, 0.0),
+        io_buffer_mm2=np.where(apart, buffers_each, 0.0),
+        serdes=[next(word for top, word in SERDES if rate <= top) for rate in c.numbers("scale_up_lane_rate_gbps")],
+        second_tier=[kind if kind != "none" else "ddr5" for kind in c.words("second_tier_kind")],
+        second_tier_gb=own.second_tier_bytes / 1e9,
+        host=c.words("host"),
+        cooling=c.words("cooling"),
+        scale_up=_network_choice(hardware, nets, "scale_up"),
+        scale_out=_network_choice(hardware, nets, "scale_out"),
+    )
+
+
+def _network_choice(hardware: Hardware, nets: Networks, prefix: str) -> NetworkChoice:
+    c, own = hardware.candidates, hardware.own
+    up = prefix == "scale_up"
+    topo, switch, radix = (
+        (nets.up, nets.up_switch, nets.up_radix_count) if up else (nets.out, nets.out_switch, nets.out_radix_count)
+    )
+    line = own.up if up else own.out
+    port_gbps = np.broadcast_to(np.asarray(line.coding.raw_rate_gbps, dtype=np.float64), (len(hardware),))
+    medium = c.words(f"{prefix}_medium")
+    cables = topo.access_cables_count + topo.trunk_cables_count
+    optical = np.array(["optics" in word for word in medium], dtype=np.float64)
+    capacity = radix * port_gbps
+    nic_gbps = c.numbers("nic_rate_gbps")
+    protocols = c.words("scale_out_protocol")
+    return NetworkChoice(
+        switch=switch,
+        nic=["no_nic"] * len(hardware) if up else ["connectx_7" if r <= 400.0 else "connectx_8" for r in nic_gbps],
+        medium=[PRICED_AS.get(word, word) for word in medium],
+        switches_count=topo.switches_count,
+        switch_gbps=np.where(np.array(switch) == "no_switch", 0.0, capacity),
+        nics_count=0.0 if up else np.ones(len(protocols)),
+        nic_gbps=0.0 if up else nic_gbps,
+        cables_count=cables,
+        link_gbps=port_gbps,
+        length_m=hardware.length_m(prefix),
+        transceivers_count=2.0 * cables * optical,
+    )
+
+
+def bill_of(
+    hardware: Hardware, nets: Networks, watts: Watts, scenario: Scenario, catalog: Catalog, draws: Draws | None = None
+) -> tuple[Bill, CostInputs]:
+    """The bill of a batch, and the numbers it was made from."""
+    inputs = cost_inputs(catalog, cost_choice(hardware, nets, watts), scenario, draws)
+    return bill(inputs), inputs

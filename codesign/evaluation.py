@@ -1,0 +1,235 @@
+"""The whole evaluation on one page. Read this file first.
+
+space -> candidates -> hardware (link, memory, chip, power, fabric) -> workloads at their best mapping -> watts and bill ->
+metrics, violations and what binds. Every step works on the whole batch; the only loop is over workloads.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from codesign.availability import Sustained, sustained
+from codesign.billing import Watts, activity_of, bill_of, scenario_of, watts_of
+from codesign.candidates import Candidates
+from codesign.catalog import Catalog
+from codesign.catalog.models import model_record
+from codesign.cost.bill import Bill
+from codesign.cost.ownership import shared_usd_per_mtok, token_usd_per_mtok
+from codesign.details import Totals, details_of
+from codesign.errors import CatalogError, SpaceError, nearest
+from codesign.hardware import Hardware, hardware
+from codesign.jobs import columned, flop_per_token, serving_result, training_result
+from codesign.machines import ACTIVATION_BYTES
+from codesign.metrics import METRICS, Metrics, Violations, WorkloadResult, metric
+from codesign.networks import Networks, networks
+from codesign.rules import limit_violations, physical, rules_of, workload_rules
+from codesign.space import Space, Training
+from codesign.units import Array, ms_from_ns, s_from_ns
+
+__all__ = ["Evaluation", "check_question", "evaluate", "physical_violations", "rules_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """Everything one evaluation found, row for row with its candidates."""
+
+    space: Space
+    hardware: Hardware
+    networks: Networks
+    workloads: tuple[WorkloadResult, ...]
+    watts: tuple[Watts, ...]
+    sustained: tuple[Sustained, ...]
+    bill: Bill
+    metrics: Metrics
+    totals: Totals
+    violations: Violations
+
+    def details(self, row: int) -> dict[str, Any]:
+        """One candidate as the documented JSON (docs/cli.md)."""
+        return details_of(self, row)
+
+
+def evaluate(candidates: Candidates, space: Space, catalog: Catalog) -> Evaluation:
+    """Cost per token of every candidate at its best mapping, with everything that explains it."""
+    machines = hardware(candidates, catalog)
+    nets = networks_of(machines, space, catalog)
+
+    results = tuple(
+        training_result(name, work, machines, _pinned(space, name), catalog)
+        if isinstance(work, Training)
+        else serving_result(name, work, machines, _pinned(space, name), catalog)
+        for name, work in space.workloads.items()
+    )
+    held = tuple(
+        sustained(work, result, machines, nets, catalog)
+        for work, result in zip(space.workloads.values(), results, strict=True)
+    )
+
+    watts = tuple(
+        watts_of(activity_of(result, machines, flop_per_token(work), work.precision), machines, catalog)
+        for work, result in zip(space.workloads.values(), results, strict=True)
+    )
+    mixed = _mixed_watts(watts, space)
+    costs, inputs = bill_of(machines, nets, mixed, scenario_of(space.scenario), catalog)
+
+    totals = _totals(space, results, [h.goodput_frac for h in held], costs, np.asarray(inputs.energy.utilisation_frac))
+    metrics = _metrics(machines, results, watts, costs, totals, held)
+    violations = Violations.joined(
+        physical(machines, nets, catalog),
+        *(workload_rules(result, space.workloads[result.name]) for result in results),
+        limit_violations(space.constraints, metrics),
+    )
+    return Evaluation(space, machines, nets, results, watts, held, costs, metrics, totals, violations)
+
+
+def networks_of(machines: Hardware, space: Space, catalog: Catalog) -> Networks:
+    """Networks sized for the largest workload of the space."""
+    port_gbps = columned(machines.own.up.coding.raw_rate_gbps, len(machines))
+    cluster = float(max(work.accelerators_count for work in space.workloads.values()))
+    return networks(machines.candidates, catalog, machines.own.up_ports_count, port_gbps, cluster)
+
+
+def physical_violations(candidates: Candidates, space: Space, catalog: Catalog) -> Violations:
+    """Only the rules that need no workload: what repair works on."""
+    machines = hardware(candidates, catalog)
+    nets = networks_of(machines, space, catalog)
+    return physical(machines, nets, catalog)
+
+
+def check_question(space: Space, catalog: Catalog) -> None:
+    """Refuse a space whose workloads, metrics or scenario name what does not exist.
+
+    Raises:
+        SpaceError: names the key, what it got and what it wanted.
+        CatalogError: a model is not in the catalog.
+    """
+    for name, work in space.workloads.items():
+        try:
+            model_record(work.model)
+        except CatalogError as error:
+            raise SpaceError(f"{space.name}: workloads: {name}: {error}") from None
+        if work.precision not in ACTIVATION_BYTES:
+            raise SpaceError(
+                f"{space.name}: workloads: {name}: no precision {work.precision!r}{nearest(work.precision, ACTIVATION_BYTES)}"
+            )
+    for name, direction in space.objectives.items():
+        better = metric(name, f"{space.name}: objectives").better
+        if direction != better:
+            raise SpaceError(f"{space.name}: objectives: {name} is better when {better[:-1]}ed; got {direction}")
+    for name in space.constraints:
+        metric(name, f"{space.name}: constraints")
+    if space.scenario.prices not in catalog.technologies("scenarios"):
+        known = catalog.technologies("scenarios")
+        raise SpaceError(
+            f"{space.name}: scenario: prices: no {space.scenario.prices!r}{nearest(space.scenario.prices, known)}"
+        )
+
+
+def _pinned(space: Space, name: str) -> dict[str, Any] | None:
+    return None if space.mapping is None else space.mapping.get(name)
+
+
+def _mixed_watts(watts: tuple[Watts, ...], space: Space) -> Watts:
+    """Power averaged over the mix by share of accelerator-hours; peak and idle are the machine's."""
+    weights = [work.weight for work in space.workloads.values()]
+    total = sum(weights)
+
+    def mean(name: str) -> Array:
+        out = getattr(watts[0], name) * (weights[0] / total)
+        for one, weight in zip(watts[1:], weights[1:], strict=True):
+            out = out + getattr(one, name) * (weight / total)
+        return np.asarray(out)
+
+    peak = watts[0].peak_w
+    for one in watts[1:]:
+        peak = np.maximum(peak, one.peak_w)
+    return Watts(mean("package_w"), mean("board_w"), mean("idle_w"), peak)
+
+
+def _totals(
+    space: Space, results: tuple[WorkloadResult, ...], goodput: list[Array], costs: Bill, utilisation: Array
+) -> Totals:
+    """Cost per million tokens of every workload and of the mix: total dollars over total output (trained) tokens.
+
+    A serving machine's cost is split between input and output tokens by the busy time of prefill and decode.
+    """
+    weights = [work.weight for work in space.workloads.values()]
+    whole = sum(weights)
+    per_h = columned(costs.hourly.total_usd_per_h, len(results[0]))
+    usd = [
+        columned(token_usd_per_mtok(per_h, r.tokens_per_s, utilisation, g), len(r))
+        for r, g in zip(results, goodput, strict=True)
+    ]
+    output_only = [
+        columned(shared_usd_per_mtok(per_h, 1.0 - r.prefill_share_frac, r.tokens_per_s, utilisation, g), len(r))
+        for r, g in zip(results, goodput, strict=True)
+    ]
+    input_only = [
+        columned(shared_usd_per_mtok(per_h, r.prefill_share_frac, r.input_tokens_per_s, utilisation, g), len(r))
+        for r, g in zip(results, goodput, strict=True)
+    ]
+    tokens = results[0].tokens_per_s * goodput[0] * (weights[0] / whole)
+    for r, g, weight in zip(results[1:], goodput[1:], weights[1:], strict=True):
+        tokens = tokens + r.tokens_per_s * g * (weight / whole)
+    mixed = columned(token_usd_per_mtok(per_h, tokens, utilisation, 1.0), len(tokens))
+    worst = METRICS["usd_per_mtok"].worst
+    return Totals(
+        usd_per_mtok=np.minimum(mixed, worst),
+        tokens_per_s=tokens,
+        workload_usd=[np.minimum(u, worst) for u in usd],
+        workload_output_usd=[np.minimum(u, worst) for u in output_only],
+        workload_input_usd=[np.minimum(u, worst) for u in input_only],
+        goodput=goodput,
+        utilisation=columned(utilisation, len(tokens)),
+    )
+
+
+def _metrics(
+    machines: Hardware,
+    results: tuple[WorkloadResult, ...],
+    watts: tuple[Watts, ...],
+    costs: Bill,
+    totals: Totals,
+    held: tuple[Sustained, ...],
+) -> Metrics:
+    count = len(machines)
+    zero = np.zeros(count)
+
+    def worst_of(columns: list[Array], default: Array) -> Array:
+        out = default
+        for column in columns:
+            out = np.maximum(out, column)
+        return out
+
+    serving = [r for r in results if r.kind == "serving"]
+    package = worst_of([w.package_w for w in watts], zero)
+    facility = columned(costs.energy.average_w, count)
+    availability = totals.goodput[0]
+    for share in totals.goodput[1:]:
+        availability = np.minimum(availability, share)
+    own = machines.own.chip
+    columns = {
+        "usd_per_mtok": totals.usd_per_mtok,
+        "worst_usd_per_mtok": worst_of(totals.workload_usd, zero),
+        "tokens_per_s": totals.tokens_per_s,
+        "energy_j_per_token": facility / np.maximum(totals.tokens_per_s, 1e-9),
+        "tpot_ms": worst_of([np.asarray(ms_from_ns(r.time_ns)) for r in serving], zero),
+        "ttft_ms": worst_of([np.asarray(ms_from_ns(r.ttft_ns)) for r in serving], zero),
+        "step_s": worst_of([np.asarray(s_from_ns(r.time_ns)) for r in results if r.kind == "training"], zero),
+        "package_power_w": package,
+        "facility_power_w": facility,
+        "capex_usd": columned(costs.capital.total_usd, count),
+        "usd_per_h": columned(costs.hourly.total_usd_per_h, count),
+        "die_mm2": columned(own.silicon_mm2, count),
+        "edge_use_frac": columned(own.edge_required_mm / np.maximum(own.edge_available_mm, 1e-9), count),
+        "availability_frac": availability,
+        "sustained_loss_frac": worst_of([1.0 - h.goodput_frac * (1.0 - h.vanishing_frac) for h in held], zero),
+    }
+    return Metrics(**{name: _bounded(name, column) for name, column in columns.items()})
+
+
+def _bounded(name: str, column: Array) -> Array:
+    """Never beyond the fixed worst value of its metric: finite whatever the candidate."""
+    worst = METRICS[name].worst
+    return np.minimum(column, worst) if METRICS[name].better == "minimize" else np.maximum(column, worst)

@@ -1,0 +1,116 @@
+"""The rules a design must keep, named and graded: what is required, what is available, and by how much it is missed."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from codesign.catalog import Catalog
+from codesign.hardware import Hardware
+from codesign.jobs import columned
+from codesign.metrics import METRICS, Metrics, Rule, Violations, WorkloadResult
+from codesign.networks import Networks
+from codesign.space import Serving, Space, Training
+from codesign.space.schema import Limit
+from codesign.units import Array, Numeric, ms_from_ns
+
+PHYSICAL: tuple[Rule, ...] = (
+    Rule("memory_height", "count", "dies in a stack against what the memory allows"),
+    Rule("memory_pin_rate", "Gb/s", "pin rate against what the memory allows"),
+    Rule("scale_up_payload", "byte", "payload against the largest packet of the protocol"),
+    Rule("scale_out_payload", "byte", "payload against the largest packet of the protocol"),
+    Rule("scale_up_reach", "m", "cable length against what the medium reaches"),
+    Rule("scale_up_channel", "dB", "SNR against what the code needs for its loss target"),
+    Rule("scale_out_reach", "m", "cable length against what the medium reaches"),
+    Rule("scale_out_channel", "dB", "SNR against what the code needs for its loss target"),
+    Rule("scale_up_radix", "count", "accelerators of the domain against what the switches connect"),
+    Rule("scale_out_radix", "count", "accelerators of the job against what the switches connect"),
+    Rule("reticle", "mm2", "largest die against the reticle"),
+    Rule("die_edge", "mm", "edge of the die that carries the PHYs against its usable perimeter"),
+    Rule("package_power", "W", "power of a long 16-bit product at the lowest clock against the power cap"),
+    Rule("cooling", "W", "power cap against what the cooling takes away"),
+)
+
+
+def rules_of(space: Space) -> tuple[Rule, ...]:
+    """All rules of a space, in the order of the constraints its trials store."""
+    levels: list[Rule] = []
+    for name, work in space.workloads.items():
+        levels.append(Rule(f"{name}:memory", "byte", "memory of the fullest rank against its capacity"))
+        if isinstance(work, Serving):
+            levels.append(Rule(f"{name}:tpot", "ms", "time per output token against the service level"))
+            levels.append(Rule(f"{name}:ttft", "ms", "time to the first token against the service level"))
+    limits = [Rule(f"limit:{name}", "", METRICS[name].meaning) for name in space.constraints]
+    return (*PHYSICAL, *levels, *limits)
+
+
+def physical(hardware: Hardware, nets: Networks, catalog: Catalog) -> Violations:
+    """The rules that need no workload."""
+    c, own = hardware.candidates, hardware.own
+    kinds = c.words("memory_kind")
+    height = np.array([catalog.value("memory", kind, "height_limit_count") for kind in kinds])
+    pin = np.array([catalog.value("memory", kind, "pin_rate_limit_gbps") for kind in kinds])
+    pairs: list[tuple[Numeric, Numeric]] = [
+        (c.numbers("memory_height_count"), height),
+        (c.numbers("memory_pin_rate_gbps"), pin),
+        *(
+            _payload(c.numbers(f"{p}_payload_bytes"), c.words(f"{p}_protocol"), catalog)
+            for p in ("scale_up", "scale_out")
+        ),
+        (hardware.length_m("scale_up"), hardware.length_m("scale_up") - own.up.reach_excess_m),
+        (own.up.signal.required_snr_db, own.up.signal.required_snr_db - own.up.missing_db),
+        (hardware.length_m("scale_out"), hardware.length_m("scale_out") - own.out.reach_excess_m),
+        (own.out.signal.required_snr_db, own.out.signal.required_snr_db - own.out.missing_db),
+        (c.numbers("scale_up_domain_count"), nets.up.capacity_count),
+        (nets.out.capacity_count * (1.0 + nets.out.radix_excess_ratio), nets.out.capacity_count),
+        (own.chip.reticle_required_mm2, own.chip.reticle_available_mm2),
+        (own.chip.edge_required_mm, own.chip.edge_available_mm),
+        (_floor_power(hardware), own.power.power_cap_w),
+        (own.power.power_cap_w, own.power.cooling_cap_w),
+    ]
+    return graded(PHYSICAL, pairs, len(hardware))
+
+
+def _payload(payload: Array, protocols: list[str], catalog: Catalog) -> tuple[Array, Array]:
+    most = {name: catalog.value("protocols", name, "max_payload_bytes") for name in dict.fromkeys(protocols)}
+    return payload, np.array([most[name] for name in protocols])
+
+
+def _floor_power(hardware: Hardware) -> Numeric:
+    """Power of a long product at the lowest clock: above the cap no clock fits."""
+    from codesign.chips import gemm_activity
+    from codesign.model.chip.power import package_w
+
+    own = hardware.own
+    rate = own.up.coding.raw_rate_gbps * own.up_ports_count * 2.0
+    return package_w(own.power, gemm_activity(hardware.catalog, own.chip, own.memory, rate), own.power.clock_floor_frac)
+
+
+def workload_rules(result: WorkloadResult, work: Training | Serving) -> Violations:
+    """Memory of the chosen mapping, and the service levels of a serving workload."""
+    rules = [Rule(f"{result.name}:memory", "byte", "memory of the fullest rank against its capacity")]
+    pairs: list[tuple[Numeric, Numeric]] = [(result.memory_required_bytes, result.memory_available_bytes)]
+    if isinstance(work, Serving):
+        rules.append(Rule(f"{result.name}:tpot", "ms", "time per output token against the service level"))
+        rules.append(Rule(f"{result.name}:ttft", "ms", "time to the first token against the service level"))
+        pairs.append((ms_from_ns(result.time_ns), work.tpot_ms))
+        pairs.append((ms_from_ns(result.ttft_ns), work.ttft_ms))
+    return graded(tuple(rules), pairs, len(result))
+
+
+def limit_violations(limits: Mapping[str, Limit], metrics: Metrics) -> Violations:
+    """What a space limits by hand."""
+    rules, pairs = [], []
+    for name, limit in limits.items():
+        value = getattr(metrics, name)
+        rules.append(Rule(f"limit:{name}", "", METRICS[name].meaning))
+        pairs.append((value, limit.at_most) if limit.at_most is not None else (limit.at_least, value))
+    return graded(tuple(rules), pairs, len(metrics))  # type: ignore[arg-type]
+
+
+def graded(rules: tuple[Rule, ...], pairs: list[tuple[Numeric, Numeric]], count: int) -> Violations:
+    """Excess relative to what is available: 0 at the limit, 1 at twice of it; bounded so that it stays finite."""
+    required = np.array([columned(r, count) for r, _ in pairs]).reshape(len(pairs), count)
+    available = np.array([columned(a, count) for _, a in pairs]).reshape(len(pairs), count)
+    scale = np.maximum(np.abs(available), 1e-9)
+    excess = np.clip((required - available) / scale, -1.0, 1e6)
+    return Violations(rules, required, available, np.where(np.abs(excess) < 1e-9, 0.0, excess))
