@@ -57,6 +57,8 @@ def fit_rows(rows: CaseRows, catalog: Catalog) -> dict[str, float]:
 
 #: What a driver's copy reaches of a tuned kernel: start, low, high.
 DRIVER_BOUNDS = (0.95, 0.7, 1.0)
+#: Where a software-managed memory moves whole blocks in one direction, drains are longer than a cache's.
+_QUEUE_PRIORS = {"scratchpad": 500.0}
 #: Few machines stand for each class, so the priors hold the constants unless several machines agree.
 _PRIOR_WEIGHTS = (0.3, 3.0, 0.05)
 _GRADE_WEIGHTS = {"A": 1.0, "B": 0.5, "C": 0.25}
@@ -66,6 +68,10 @@ CLASS_BOUNDS: dict[str, tuple[float, float, float]] = {
     "path_frac": (1.0, 0.85, 1.06),
     "start_ns": (1500.0, 0.0, 10000.0),
 }
+
+
+def _queue_prior(name: str) -> float:
+    return _QUEUE_PRIORS.get(name, CLASS_BOUNDS["write_queue_count"][0])
 
 
 def fit_classes(rows: CaseRows, catalog: Catalog) -> dict[str, dict[str, float]]:
@@ -81,12 +87,14 @@ def fit_classes(rows: CaseRows, catalog: Catalog) -> dict[str, dict[str, float]]
         mine = np.logical_not(driver) & np.array([c == name for c in classes]) & np.isfinite(measured) & np.isfinite(peaks)
         chosen = [k for k, m in zip(kinds, mine, strict=True) if m]
 
-        def errors(values: Array, mine: Array = mine, chosen: list[str] = chosen) -> Array:
-            queue, path, start = (np.full(len(chosen), v) for v in values)
-            share = memory.stream_frac(chosen, read_frac[mine], queue, path, catalog, memory_constants(catalog))
+        def errors(
+            values: Array, mine: Array = mine, chosen: list[str] = chosen, queue: float = _queue_prior(name)
+        ) -> Array:
+            drained, path, start = (np.full(len(chosen), v) for v in values)
+            share = memory.stream_frac(chosen, read_frac[mine], drained, path, catalog, memory_constants(catalog))
             rate = memory.pass_rate(arrays[mine] * size_bytes[mine], share * peaks[mine], start)
             prior = [
-                _PRIOR_WEIGHTS[0] * np.log(values[0] / 200.0),
+                _PRIOR_WEIGHTS[0] * np.log(values[0] / queue),
                 _PRIOR_WEIGHTS[1] * (values[1] - 1.0),
                 _PRIOR_WEIGHTS[2] * (values[2] / 1500.0 - 1.0),
             ]
