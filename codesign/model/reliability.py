@@ -11,24 +11,24 @@ from scipy.special import gammainc, lambertw
 from codesign.columns import freeze
 from codesign.units import Numeric
 
-NS_PER_YEAR = 365.0 * 86400.0 * 1e9
+NS_PER_FIT_INTERVAL = 1e9 * 3600.0 * 1e9  # a part of one FIT fails once in a thousand million hours
 _MOST = 500.0  # exponents are cut here: beyond it nothing useful is left, and the numbers stay finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailureRates:
-    """Failures of one component that stop a job, per year."""
+    """Failures of one part that stop a job."""
 
-    accelerator_per_year: Numeric
-    memory_stack_per_year: Numeric
-    scale_up_link_per_year: Numeric
-    scale_out_link_per_year: Numeric
-    nic_per_year: Numeric
-    switch_per_year: Numeric
-    host_per_year: Numeric
-    software_per_year: Numeric  # per accelerator
-    flap_per_year: Numeric  # per scale-out link
+    accelerator_fit: Numeric
+    memory_stack_fit: Numeric
+    scale_up_link_fit: Numeric
+    scale_out_link_fit: Numeric
+    nic_fit: Numeric
+    switch_fit: Numeric
+    host_fit: Numeric  # host and software, per accelerator
+    flap_fit: Numeric  # flaps of a scale-out link
     flap_stop_prob: Numeric  # chance that a flap outlasts the transport's patience
+    routed_frac: Numeric  # trunk and switch failures that other paths absorb
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -36,16 +36,18 @@ class FailureRates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
-    """How many of each a job runs on, and how many accelerators go down with one."""
+    """What a job runs on, per accelerator, and how many accelerators go down with a shared part."""
 
     accelerators_count: Numeric
-    memory_stacks_count: Numeric  # per accelerator
-    scale_up_links_count: Numeric  # per accelerator, beyond the spare ones
-    scale_out_links_count: Numeric  # per accelerator
-    nics_count: Numeric  # per accelerator
-    switches_count: Numeric  # in the whole system, without an alternative path
+    memory_stacks_count: Numeric
+    scale_up_links_count: Numeric  # beyond the spare ones
+    scale_out_links_count: Numeric
+    trunk_links_count: Numeric
+    nics_count: Numeric
+    scale_up_switches_count: Numeric
+    scale_out_switches_count: Numeric
     host_accelerators_count: Numeric  # accelerators of one host
-    switch_accelerators_count: Numeric  # accelerators that lose their path with one switch
+    leaf_accelerators_count: Numeric  # accelerators behind one leaf switch
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -53,17 +55,16 @@ class Components:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StopRates:
-    """Stops of the whole job per year, by cause; they add up to the total."""
+    """Stops of the whole job by cause; they add up to the total."""
 
-    accelerator_per_year: Numeric
-    memory_per_year: Numeric
-    scale_up_per_year: Numeric
-    scale_out_per_year: Numeric
-    switch_per_year: Numeric
-    host_per_year: Numeric
-    software_per_year: Numeric
-    total_per_year: Numeric
-    lost_accelerators_per_year: Numeric  # accelerators taken down, blast radius counted
+    accelerator_fit: Numeric
+    memory_fit: Numeric
+    scale_up_fit: Numeric
+    scale_out_fit: Numeric
+    switch_fit: Numeric
+    host_fit: Numeric
+    total_fit: Numeric
+    lost_fit: Numeric  # accelerators taken out of service, blast radius counted
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -72,56 +73,86 @@ class StopRates:
 def stop_rates(components: Components, rates: FailureRates) -> StopRates:
     """Stops of a job by cause.
 
-    Every component is needed: one failure stops the job. Links count with their network ports and flaps.
+    Every accelerator is needed: one failure stops the job. Trunk links and scale-out switches have alternatives, so
+    only the share that routing does not absorb counts; a scale-up switch carries a plane of every accelerator.
 
     Args:
         components: What the job runs on.
-        rates: Failures per component and year.
+        rates: Failures per part.
 
     Returns:
-        Stops and accelerators lost per year. [1/year]
+        Stops of the job and accelerators lost. [FIT]
     """
     c, r = components, rates
-    n = c.accelerators_count
-    accelerator = n * r.accelerator_per_year
-    memory = n * c.memory_stacks_count * r.memory_stack_per_year
-    scale_up = n * c.scale_up_links_count * r.scale_up_link_per_year
-    flaps = n * c.scale_out_links_count * r.flap_per_year * r.flap_stop_prob
-    scale_out = n * (c.scale_out_links_count * r.scale_out_link_per_year + c.nics_count * r.nic_per_year) + flaps
-    switch = c.switches_count * r.switch_per_year
-    host = n / c.host_accelerators_count * r.host_per_year
-    software = n * r.software_per_year
-    total = accelerator + memory + scale_up + scale_out + switch + host + software
-    lost = (
-        accelerator + memory + scale_up + scale_out + host * c.host_accelerators_count
-        + switch * c.switch_accelerators_count
-    )  # fmt: skip
-    return StopRates(accelerator, memory, scale_up, scale_out, switch, host, software, total, lost)
+    n, lost = c.accelerators_count, 1.0 - r.routed_frac
+    accelerator = n * r.accelerator_fit
+    memory = n * c.memory_stacks_count * r.memory_stack_fit
+    scale_up = n * c.scale_up_links_count * r.scale_up_link_fit
+    exposed = c.scale_out_links_count + lost * c.trunk_links_count
+    flaps = n * exposed * r.flap_fit * r.flap_stop_prob
+    scale_out = n * (exposed * r.scale_out_link_fit + c.nics_count * r.nic_fit) + flaps
+    switch = n * (c.scale_up_switches_count + lost * c.scale_out_switches_count) * r.switch_fit
+    host = n * r.host_fit
+    total = accelerator + memory + scale_up + scale_out + switch + host
+    blast = host * c.host_accelerators_count + switch * c.leaf_accelerators_count
+    return StopRates(
+        accelerator_fit=accelerator,
+        memory_fit=memory,
+        scale_up_fit=scale_up,
+        scale_out_fit=scale_out,
+        switch_fit=switch,
+        host_fit=host,
+        total_fit=total,
+        lost_fit=accelerator + memory + scale_up + scale_out + blast,
+    )
 
 
-def time_between_stops_ns(stops_per_year: Numeric) -> Numeric:
+def stop_rate_fit(
+    accelerators_count: Numeric, accelerator_fit: Numeric, shared_fit: Numeric, exposed_frac: Numeric
+) -> Numeric:
+    """Stops of a job from the failures of one accelerator and of its share of links and switches.
+
+    Args:
+        accelerators_count: Accelerators of the job. [count], >= 0
+        accelerator_fit: Accelerator, memory, host and card. [FIT], >= 0
+        shared_fit: Its share of links and switches. [FIT], >= 0
+        exposed_frac: Share of those that stop the job. [1], 0 to 1
+
+    Returns:
+        Stops of the job. [FIT]
+
+    Source:
+        definition: rates of independent parts add up.
+
+    >>> stop_rate_fit(1000.0, 10000.0, 5000.0, 0.2)
+    11000000.0
+    """
+    return accelerators_count * (accelerator_fit + shared_fit * exposed_frac)
+
+
+def mtbf_ns(stop_fit: Numeric) -> Numeric:
     """Mean time between stops.
 
     Args:
-        stops_per_year: Stops of the job. [1/year], >= 0
+        stop_fit: Stops of the job. [FIT], >= 0
 
     Returns:
-        Mean time between two. [ns]; a million years where nothing fails
+        Mean time between two. [ns]; finite where nothing fails
 
     Source:
         definition: the inverse rate.
 
-    >>> float(time_between_stops_ns(stops_per_year=1.0)) / NS_PER_YEAR
+    >>> float(mtbf_ns(1e9)) / 3600e9
     1.0
     """
-    return NS_PER_YEAR / np.maximum(stops_per_year, 1e-6)
+    return NS_PER_FIT_INTERVAL / np.maximum(stop_fit, 1e-6)
 
 
-def young_interval_ns(between_stops_ns: Numeric, checkpoint_ns: Numeric) -> Numeric:
+def young_interval_ns(between_ns: Numeric, checkpoint_ns: Numeric) -> Numeric:
     """Work between two checkpoints by the first-order rule.
 
     Args:
-        between_stops_ns: Mean time between stops. [ns], > 0
+        between_ns: Mean time between stops. [ns], > 0
         checkpoint_ns: Time the job waits for one checkpoint. [ns], >= 0
 
     Returns:
@@ -130,82 +161,79 @@ def young_interval_ns(between_stops_ns: Numeric, checkpoint_ns: Numeric) -> Nume
     Source:
         young-1974: square root of twice cost times time between failures.
 
-    >>> float(young_interval_ns(between_stops_ns=200.0, checkpoint_ns=1.0))
+    >>> float(young_interval_ns(between_ns=200.0, checkpoint_ns=1.0))
     20.0
     """
-    return np.sqrt(2.0 * checkpoint_ns * between_stops_ns)
+    return np.sqrt(2.0 * checkpoint_ns * between_ns)
 
 
-def daly_interval_ns(between_stops_ns: Numeric, checkpoint_ns: Numeric) -> Numeric:
-    """Work between two checkpoints by the higher-order rule.
+def daly_interval_ns(between_ns: Numeric, checkpoint_ns: Numeric, restart_ns: Numeric) -> Numeric:
+    """Period of checkpoints, work and checkpoint together, that counts restarts among the time between stops.
 
     Args:
-        between_stops_ns: Mean time between stops. [ns], > 0
+        between_ns: Mean time between stops. [ns], > 0
         checkpoint_ns: Time the job waits for one checkpoint. [ns], >= 0
+        restart_ns: Time to come back after a stop. [ns], >= 0
 
     Returns:
-        Work between two checkpoints; the time between stops itself where a checkpoint takes twice that or more. [ns]
+        Period from one checkpoint to the next. [ns]
 
     Source:
-        daly-2006: sqrt(2 C M) (1 + sqrt(C / 18 M) + C / 18 M) - C.
+        aupy-2013: sqrt(2 (M + R) C) + C.
 
-    >>> round(float(daly_interval_ns(between_stops_ns=200.0, checkpoint_ns=1.0)), 6)
-    19.338889
+    >>> float(daly_interval_ns(between_ns=190.0, checkpoint_ns=1.0, restart_ns=10.0))
+    21.0
     """
-    ratio = checkpoint_ns / (2.0 * between_stops_ns)
-    higher = young_interval_ns(between_stops_ns, checkpoint_ns) * (1.0 + np.sqrt(ratio) / 3.0 + ratio / 9.0)
-    return np.where(ratio < 1.0, higher - checkpoint_ns, between_stops_ns)
+    return np.sqrt(2.0 * (between_ns + restart_ns) * checkpoint_ns) + checkpoint_ns
 
 
-def best_interval_ns(between_stops_ns: Numeric, checkpoint_ns: Numeric) -> Numeric:
+def best_interval_ns(between_ns: Numeric, checkpoint_ns: Numeric) -> Numeric:
     """Work between two checkpoints that leaves the largest useful share.
 
     Args:
-        between_stops_ns: Mean time between stops. [ns], > 0
+        between_ns: Mean time between stops. [ns], > 0
         checkpoint_ns: Time the job waits for one checkpoint. [ns], >= 0
 
     Returns:
-        Work between two checkpoints. [ns]
+        Work between the end of a checkpoint and the start of the next. [ns]
 
     Source:
         daly-2006: zero of the derivative of the exact share, by Lambert's function.
 
-    >>> round(float(best_interval_ns(between_stops_ns=200.0, checkpoint_ns=1.0)), 6)
+    >>> round(float(best_interval_ns(between_ns=200.0, checkpoint_ns=1.0)), 6)
     19.338963
     """
-    inside = -np.exp(-np.minimum(checkpoint_ns / between_stops_ns, _MOST) - 1.0)
-    branch = np.real(lambertw(inside))
-    return between_stops_ns * (1.0 + branch)
+    inside = -np.exp(-np.minimum(checkpoint_ns / between_ns, _MOST) - 1.0)
+    return between_ns * (1.0 + np.real(lambertw(inside)))
 
 
 def useful_frac(
-    interval_ns: Numeric, between_stops_ns: Numeric, checkpoint_ns: Numeric, restart_ns: Numeric, down_ns: Numeric
+    between_ns: Numeric, checkpoint_ns: Numeric, restart_ns: Numeric, period_ns: Numeric, down_ns: Numeric = 0.0
 ) -> Numeric:
     """Share of wall-clock time that becomes lasting work, stops arriving at random.
 
     Stops may strike during checkpoints and restarts, not while the job is down.
 
     Args:
-        interval_ns: Work between two checkpoints. [ns], > 0
-        between_stops_ns: Mean time between stops. [ns], > 0
+        between_ns: Mean time between stops. [ns], > 0
         checkpoint_ns: Time the job waits for one checkpoint. [ns], >= 0
         restart_ns: Time to load and warm up after a stop. [ns], >= 0
+        period_ns: From one checkpoint to the next, the checkpoint included. [ns], > checkpoint_ns
         down_ns: Time until a restart can begin. [ns], >= 0
 
     Returns:
         Useful share. [1], 0 to 1
 
     Source:
-        aupy-2013: work over (M + D) e^(R/M) (e^((T+C)/M) - 1).
+        aupy-2013: (T - C) over (M + D) e^(R/M) (e^(T/M) - 1).
 
-    >>> round(float(useful_frac(20.0, 2000.0, 0.0, 0.0, 0.0)), 4)
+    >>> round(float(useful_frac(2000.0, 0.0, 0.0, 20.0)), 4)
     0.995
     """
-    again = np.exp(np.minimum(restart_ns / between_stops_ns, _MOST))
-    expected = (between_stops_ns + down_ns) * again * np.expm1(
-        np.minimum((interval_ns + checkpoint_ns) / between_stops_ns, _MOST)
-    )
-    return np.minimum(1.0, interval_ns / np.maximum(expected, 1e-300))
+    again = np.exp(np.minimum(restart_ns / between_ns, _MOST))
+    expected = (between_ns + down_ns) * again * np.expm1(np.minimum(period_ns / between_ns, _MOST))
+    work = np.maximum(period_ns - checkpoint_ns, 0.0)
+    return np.minimum(1.0, work / np.maximum(expected, 1e-300))
 
 
 def spares_exhausted_prob(spares_count: Numeric, down_count: Numeric) -> Numeric:
@@ -228,11 +256,11 @@ def spares_exhausted_prob(spares_count: Numeric, down_count: Numeric) -> Numeric
     return result
 
 
-def capacity_frac(lost_per_year: Numeric, accelerators_count: Numeric, repair_ns: Numeric) -> Numeric:
+def capacity_frac(lost_fit: Numeric, accelerators_count: Numeric, repair_ns: Numeric) -> Numeric:
     """Share of accelerators in service while failed ones wait for repair: what availability takes from serving.
 
     Args:
-        lost_per_year: Accelerators taken down per year, blast radius counted. [1/year], >= 0
+        lost_fit: Accelerators taken out of service, blast radius counted. [FIT], >= 0
         accelerators_count: Accelerators installed. [count], >= 1
         repair_ns: Time out of service after a failure. [ns], >= 0
 
@@ -242,10 +270,10 @@ def capacity_frac(lost_per_year: Numeric, accelerators_count: Numeric, repair_ns
     Source:
         definition: up over up plus down of a renewal process.
 
-    >>> float(capacity_frac(lost_per_year=1.0, accelerators_count=1.0, repair_ns=NS_PER_YEAR))
+    >>> float(capacity_frac(lost_fit=1.0, accelerators_count=1.0, repair_ns=NS_PER_FIT_INTERVAL))
     0.5
     """
-    return 1.0 / (1.0 + lost_per_year / accelerators_count * repair_ns / NS_PER_YEAR)
+    return 1.0 / (1.0 + lost_fit / accelerators_count * repair_ns / NS_PER_FIT_INTERVAL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,7 +293,7 @@ class Repair:
 class Availability:
     """What failures leave."""
 
-    between_stops_ns: Numeric
+    between_ns: Numeric
     interval_ns: Numeric
     waiting_prob: Numeric  # chance that a stop finds no spare
     goodput_frac: Numeric  # useful share of a training job's time
@@ -280,17 +308,18 @@ def availability(components: Components, rates: FailureRates, repair: Repair) ->
 
     Args:
         components: What it runs on.
-        rates: Failures per component and year.
+        rates: Failures per part.
         repair: Checkpoints, restart, repair and spares.
 
     Returns:
         Times [ns] and shares [1].
     """
     stops = stop_rates(components, rates)
-    between = time_between_stops_ns(stops.total_per_year)
+    between = mtbf_ns(stops.total_fit)
     interval = np.maximum(best_interval_ns(between, repair.checkpoint_ns), 1.0)
-    down = stops.lost_accelerators_per_year * repair.repair_ns / NS_PER_YEAR
+    down = stops.lost_fit * repair.repair_ns / NS_PER_FIT_INTERVAL
     waiting = spares_exhausted_prob(repair.spares_frac * components.accelerators_count, down)
-    goodput = useful_frac(interval, between, repair.checkpoint_ns, repair.restart_ns, waiting * repair.repair_ns)
-    capacity = capacity_frac(stops.lost_accelerators_per_year, components.accelerators_count, repair.repair_ns)
+    period = interval + repair.checkpoint_ns
+    goodput = useful_frac(between, repair.checkpoint_ns, repair.restart_ns, period, waiting * repair.repair_ns)
+    capacity = capacity_frac(stops.lost_fit, components.accelerators_count, repair.repair_ns)
     return Availability(between, interval, waiting, goodput, capacity)
