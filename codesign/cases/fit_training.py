@@ -37,7 +37,7 @@ def usable(rows: CaseRows, replay: Replay) -> Array:
     graded = np.array([grade in ("A", "B") for grade in rows.text("grade")])
     speed = np.array([not MEMORY.search(metric) for metric in rows.text("metric")])
     known = np.array([reason is None for reason in replay.refused])
-    return graded & speed & known
+    return np.asarray(graded & speed & known)
 
 
 def log_errors(values: dict[str, float], rows: CaseRows, replay: Replay, catalog: Catalog) -> Array:
@@ -81,7 +81,7 @@ def _weights(rows: CaseRows) -> Array:
     cells = list(zip(rows.text("accelerator"), rows.text("model"), strict=True))
     number = Counter(cells)
     weight = np.array([number[cell] ** -0.5 for cell in cells])
-    return weight / weight.mean()
+    return np.asarray(weight / weight.mean())
 
 
 def _prior(constant: Constant) -> float:

@@ -1,6 +1,6 @@
 """Replay of measured training jobs: the columns of a row become a job, a layout and a release of software."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -20,13 +20,12 @@ from codesign.machines import (
     has_accelerator,
     memory_rate_gbps,
     mla_engine,
-    latent_prompt_engine,
 )
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.kernels.attention import AttentionEngine
 from codesign.model.kernels.gemm import GemmEngine
 from codesign.model.kernels.mla import MlaEngine
-from codesign.model.workload.layout import Layout
+from codesign.model.workload.layout import Layout, ranks_count
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.training import TrainingStep, training_step
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
@@ -91,12 +90,10 @@ def bind(rows: CaseRows, catalog: Catalog) -> Replay:
     names = [name if has_accelerator(catalog, name) else FILLER for name in rows.text("accelerator")]
     formats = [format_of(words) for words in rows.text("precision")]
     releases = _releases(rows, catalog)
-    degrees = _degrees(
-        rows, transformer, lambda name: np.array([catalog.value("software", r, name) for r in releases])
-    )
+    degrees = _degrees(rows, transformer, lambda name: np.array([catalog.value("software", r, name) for r in releases]))
     software = _software(rows, catalog, names, formats, releases)
     layout = _layout(rows, degrees)
-    split = np.minimum(degrees["n_accel"] / (layout.tp_count * layout.pp_count * layout.cp_count * layout.dp_count), 1.0)
+    split = np.minimum(degrees["n_accel"] / np.asarray(ranks_count(layout)), 1.0)
     fabric = _domains(fabric_of(catalog, names, exchange="nccl"), rows, split)
     return Replay(
         transformer=transformer,
@@ -118,8 +115,9 @@ def _or(column: Array, fallback: Array | float) -> Array:
 def _degrees(rows: CaseRows, t: Transformer, facts: Callable[[str], Array]) -> dict[str, Array]:
     """Layout columns with what is missing filled in.
 
-    Context and expert degrees default to one; the data degree to what is left of the accelerators. A missing micro-batch
-    is one sequence in a pipeline or beyond 8,192 tokens, else the largest power of two up to eight that keeps 8,192.
+    Context and expert degrees default to one; the data degree to what is left of the accelerators. A missing
+    micro-batch is one sequence in a pipeline or beyond 8,192 tokens, else the largest power of two up to eight that
+    keeps 8,192.
     Missing interleaving of a dense stack is one layer per virtual stage where the framework recommends it, else none.
     """
     out = {name: _or(rows.numbers(name), 1.0) for name in ("tp", "pp", "cp", "ep", "n_accel")}
@@ -129,7 +127,8 @@ def _degrees(rows: CaseRows, t: Transformer, facts: Callable[[str], Array]) -> d
     out["mbs"] = _or(rows.numbers("mbs"), np.where((out["pp"] > 1.0) | (out["seq"] > 8192.0), 1.0, fits))
     out["gbs"] = _or(rows.numbers("gbs"), out["mbs"] * out["dp"] * 4.0 * out["pp"])
     dense = np.asarray(t.experts_count) <= 0.0
-    stages = np.where(dense & (facts("full_interleave_flag") > 0.0), np.ceil(np.asarray(t.layers_count) / out["pp"]), 1.0)
+    single = np.ceil(np.asarray(t.layers_count) / out["pp"])
+    stages = np.where(dense & (facts("full_interleave_flag") > 0.0), single, 1.0)
     out["vp"] = np.where(out["pp"] > 1.0, _or(rows.numbers("vp"), stages), 1.0)
     out["etp"] = _or(rows.numbers("etp"), np.where(facts("expert_tp_flag") > 0.0, out["tp"], 1.0))
     out["ep"] = np.where(np.asarray(t.experts_count) > 0.0, out["ep"], 1.0)
@@ -138,16 +137,15 @@ def _degrees(rows: CaseRows, t: Transformer, facts: Callable[[str], Array]) -> d
 
 def _releases(rows: CaseRows, catalog: Catalog) -> list[str]:
     versions, dates = rows.text("fw_version"), rows.text("date")
-    families = [family_of(*words) for words in zip(rows.text("framework"), versions, rows.text("accelerator"), strict=True)]
+    words = zip(rows.text("framework"), versions, rows.text("accelerator"), strict=True)
+    families = [family_of(*word) for word in words]
     return [
         release_of(catalog, family, release_year_of(version, date))
         for family, version, date in zip(families, versions, dates, strict=True)
     ]
 
 
-def _software(
-    rows: CaseRows, catalog: Catalog, names: list[str], formats: list[str], releases: list[str]
-) -> Software:
+def _software(rows: CaseRows, catalog: Catalog, names: list[str], formats: list[str], releases: list[str]) -> Software:
     generations = [attention_generation(catalog, name) for name in names]
     software = software_of(catalog, releases, generations, [name in ("mxfp8", "nvfp4") for name in formats])
     said = [recompute_of(words).sequence_parallel for words in _recompute_words(rows)]
@@ -155,6 +153,10 @@ def _software(
     early = np.array([catalog.value("software", r, "unfused_attention_flag") > 0.0 for r in releases])
     stated = np.array([np.nan if flag is None else float(flag) for flag in said])
     return replace(software, sequence_parallel_flag=np.where(early & np.isfinite(stated), stated, default))
+
+
+def _flags(values: Iterable[float]) -> Array:
+    return np.array([float(value) for value in values])
 
 
 def _recompute_words(rows: CaseRows) -> list[str]:
@@ -170,7 +172,6 @@ def _layout(rows: CaseRows, d: dict[str, Array]) -> Layout:
     shards = [sharding_of(words) for words in rows.text("sharding")]
     ranks = np.array([s.ranks or np.inf for s in shards])
     data = d["dp"] * d["cp"]
-    flag = lambda values: np.array([float(v) for v in values])  # noqa: E731
     return Layout(
         tp_count=d["tp"],
         pp_count=d["pp"],
@@ -180,13 +181,13 @@ def _layout(rows: CaseRows, d: dict[str, Array]) -> Layout:
         dp_count=d["dp"],
         micro_batch_count=d["mbs"],
         expert_tp_flag=np.where((d["tp"] > 1.0) & (d["etp"] == d["tp"]), 1.0, 0.0),
-        full_recompute_frac=flag(r.full for r in again),
-        attention_recompute_flag=flag(r.attention for r in again),
-        elementwise_recompute_flag=flag(r.elementwise for r in again),
-        shard_count=np.where((flag(s.fully for s in shards) > 0.0) & (d["pp"] <= 1.0), np.minimum(ranks, data), 1.0),
-        optimizer_sharded_flag=flag(s.optimizer for s in shards),
-        gradients_sharded_flag=flag(s.gradients for s in shards),
-        activation_offload_frac=flag(r.offload for r in again),
+        full_recompute_frac=_flags(r.full for r in again),
+        attention_recompute_flag=_flags(r.attention for r in again),
+        elementwise_recompute_flag=_flags(r.elementwise for r in again),
+        shard_count=np.where((_flags(s.fully for s in shards) > 0.0) & (d["pp"] <= 1.0), np.minimum(ranks, data), 1.0),
+        optimizer_sharded_flag=_flags(s.optimizer for s in shards),
+        gradients_sharded_flag=_flags(s.gradients for s in shards),
+        activation_offload_frac=_flags(r.offload for r in again),
         state_offload_flag=np.zeros(len(rows)),
     )
 
@@ -219,9 +220,7 @@ def _job(
     )
 
 
-def _engines(
-    catalog: Catalog, names: list[str], formats: list[str], split: Array
-) -> TrainingEngines:
+def _engines(catalog: Catalog, names: list[str], formats: list[str], split: Array) -> TrainingEngines:
     """Products in the row's format, head and attention in sixteen bits; parts that count as several ranks are split."""
     wide = ["bf16"] * len(names)
     gemm, head = gemm_engine(catalog, names, formats), gemm_engine(catalog, names, wide)
@@ -293,9 +292,7 @@ def _domains(fabric: Fabric, rows: CaseRows, split: Array) -> Fabric:
     )
 
 
-def _refusals(
-    rows: CaseRows, catalog: Catalog, unknown: list[str | None], t: Transformer
-) -> list[str | None]:
+def _refusals(rows: CaseRows, catalog: Catalog, unknown: list[str | None], t: Transformer) -> list[str | None]:
     batch, tp, pp = rows.numbers("gbs"), rows.numbers("tp"), rows.numbers("pp")
     sparse = np.asarray(t.sparse_context_count) > 0.0
     out: list[str | None] = []

@@ -9,8 +9,6 @@ from codesign.model.workload.training import TrainingStep
 from codesign.model.workload.training_inputs import TrainingJob
 from codesign.model.workload.transformer import (
     Transformer,
-    attention_flop,
-    embedding_parameters_count,
     matrix_flop_per_token,
 )
 from codesign.units import Array, s_from_ns
@@ -19,7 +17,9 @@ GIB = 1024.0**3
 MEMORY = re.compile(r"\bmemory\b")
 
 
-def compare(rows: CaseRows, step: TrainingStep, t: Transformer, job: TrainingJob, refused: list[str | None]) -> Predictions:
+def compare(
+    rows: CaseRows, step: TrainingStep, t: Transformer, job: TrainingJob, refused: list[str | None]
+) -> Predictions:
     """Step time where it is printed, else tokens per second and accelerator, else the value in its own unit."""
     seconds = np.asarray(s_from_ns(step.step_ns))
     count = rows.numbers("n_accel")
@@ -39,9 +39,7 @@ def compare(rows: CaseRows, step: TrainingStep, t: Transformer, job: TrainingJob
     )
 
 
-def _value(
-    rows: CaseRows, step: TrainingStep, t: Transformer, job: TrainingJob, tokens: Array, count: Array
-) -> Array:
+def _value(rows: CaseRows, step: TrainingStep, t: Transformer, job: TrainingJob, tokens: Array, count: Array) -> Array:
     """The value of a row in its unit: TFLOP/s by the stated counting, GiB by part, or tokens per second."""
     out = np.array(tokens)
     rate = tokens * _flop_per_token(rows, t, job) / 1e12

@@ -93,7 +93,7 @@ def recompute_of(words: str) -> Recompute:
     text = words.lower()
     parallel = True if "sequence parallel" in text else None
     if text.startswith("full"):
-        return Recompute(full=1.0, sequence_parallel=False if parallel is None else True)
+        return Recompute(full=1.0, sequence_parallel=parallel is not None)
     if text.startswith("minimal"):
         return Recompute(attention=1.0, elementwise=1.0)
     if text.startswith("selective (per-op)"):

@@ -10,27 +10,15 @@ import numpy as np
 
 from codesign.columns import freeze
 from codesign.model.fabric.collectives import Fabric
-from codesign.model.workload.layout import (
-    Layout,
-    last_stage_layers_count,
-    micro_batches_count,
-    stage_layers_count,
-)
+from codesign.model.workload.layout import Layout
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.training_block import Block, block
-from codesign.model.workload.training_exchange import (
-    DataExchange,
-    data_exchange,
-    exposed_ns,
-    transfer_crossing_frac,
-)
+from codesign.model.workload.training_exchange import data_exchange, transfer_crossing_frac
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
 from codesign.model.workload.training_memory import TrainingMemory, training_memory
+from codesign.model.workload.training_schedule import Counts, Schedule, counts, optimizer_ns, schedule, streams
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Numeric
-
-BITS_PER_BYTE = 8.0
-UPDATE_RATIO = 2.5  # the optimizer reads and writes its state, reads the gradient, writes the weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,185 +60,6 @@ class TrainingStep:
         freeze(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Counts:
-    """Numbers of a schedule that follow from the layout and the depth alone."""
-
-    passes_count: Numeric  # micro-batches of one rank
-    stage_count: Numeric  # layers of the fullest rank
-    last_count: Numeric  # layers of the rank with the head, prediction layers included
-    heads_count: Numeric  # heads computed: one, and one per prediction layer
-    fill_count: Numeric  # stages that fill and drain, in units of a whole rank
-    ragged_count: Numeric  # micro-batches of idle time when they do not divide over the stages
-    layers_count: Numeric
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-
-def counts(transformer: Transformer, job: TrainingJob, layout: Layout) -> Counts:
-    """Layers and micro-batches of a schedule.
-
-    Args:
-        transformer: Depth of the model.
-        job: Global batch, prediction layers.
-        layout: Degrees and micro-batch.
-
-    Returns:
-        Counts that need no hardware.
-
-    Source:
-        narayanan-2021: bubble (p - 1) / v micro-batches of a rank, interleaved.
-    """
-    passes = micro_batches_count(job.global_batch_count, layout)
-    left = passes - np.floor(passes / layout.pp_count) * layout.pp_count
-    ragged = np.where(left > 0.0, layout.pp_count - left, 0.0)
-    return Counts(
-        passes_count=passes,
-        stage_count=stage_layers_count(transformer.layers_count, layout),
-        last_count=last_stage_layers_count(transformer.layers_count, layout) + job.mtp_layers_count,
-        heads_count=1.0 + job.mtp_layers_count,
-        fill_count=(layout.pp_count - 1.0) / layout.vp_count,
-        ragged_count=ragged * (layout.vp_count - 1.0) / layout.vp_count,
-        layers_count=transformer.layers_count + job.mtp_layers_count,
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
-    """The terms of a step before they are split by cause; ``step_ns`` is their sum and the straggler's share."""
-
-    compute_ns: Numeric  # the bottleneck rank busy with its micro-batches
-    bubble_ns: Numeric
-    transfer_ns: Numeric
-    data_ns: Numeric
-    optimizer_ns: Numeric
-    offload_ns: Numeric
-    step_ns: Numeric
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-
-def schedule(
-    layer: Block,
-    exchange: DataExchange,
-    numbers: Counts,
-    layout: Layout,
-    crossing_frac: Numeric,
-    optimizer_ns: Numeric,
-    streams: "Streams",
-    software: Software,
-    constants: TrainingConstants,
-    straggler_ratio: Numeric,
-) -> Schedule:
-    """Put micro-batches, collectives and the optimizer after one another where nothing hides them.
-
-    Args:
-        layer: One micro-batch of an average layer.
-        exchange: Collectives over the data ranks.
-        numbers: Layers and micro-batches.
-        layout: Degrees and sharding.
-        crossing_frac: Share of pipeline boundaries between domains. [1], 0 to 1
-        optimizer_ns: Update of the weights a rank owns. [ns], >= 0
-        streams: Traffic to the second tier.
-        software: Overlap.
-        constants: Cost of hidden collectives, fixed time.
-        straggler_ratio: Expected slowest rank over the mean. [1], >= 1
-
-    Returns:
-        Terms and their sum.
-
-    Source:
-        narayanan-2021: 1F1B and interleaved schedules.
-    """
-    head = numbers.heads_count * layer.head_ns
-    rank = np.maximum(numbers.stage_count * layer.layer_ns, numbers.last_count * layer.layer_ns + head)
-    mean = (numbers.layers_count * layer.layer_ns + head) / layout.pp_count
-    compute = numbers.passes_count * rank
-    bubble = numbers.fill_count * mean + numbers.ragged_count * rank
-    transfer = layer.transfer_inside_ns + crossing_frac * (layer.transfer_outside_ns - layer.transfer_inside_ns)
-    piped = np.where(layout.pp_count > 1.0, 2.0 * layout.vp_count, 0.0)
-    shown = np.where(layout.vp_count > 1.0, constants.overlap_cost_frac, 1.0)
-    transfers = piped * (numbers.passes_count * shown + numbers.fill_count) * transfer
-    forward = numbers.stage_count * layer.forward_ns
-    data = _data_ns(exchange, forward, rank - forward, numbers, layout, software, constants)
-    offload = numbers.passes_count * np.maximum(streams.pass_ns - rank, 0.0) + streams.step_ns
-    total = compute + bubble + transfers + data + optimizer_ns + offload + constants.step_ns
-    return Schedule(compute, bubble, transfers, data, optimizer_ns, offload, total * straggler_ratio)
-
-
-def _data_ns(
-    exchange: DataExchange,
-    forward_ns: Numeric,
-    backward_ns: Numeric,
-    numbers: Counts,
-    layout: Layout,
-    software: Software,
-    constants: TrainingConstants,
-) -> Numeric:
-    """Exposed collectives: every micro-batch where weights are sharded, else once a step under one micro-batch."""
-    overlap, cost = software.dp_overlap_flag, constants.overlap_cost_frac
-    fully = np.where(layout.shard_count > 1.0, 1.0, 0.0)
-    repeats = 1.0 + fully * (numbers.passes_count - 1.0)
-    before = exposed_ns(exchange.gather_ns, forward_ns, overlap, cost)
-    after = exposed_ns(exchange.reduce_ns + fully * exchange.gather_ns, backward_ns, overlap, cost)
-    return repeats * (before + after)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Streams:
-    """Traffic to and from the second tier: per micro-batch, hidden under it as far as it fits, and per step."""
-
-    pass_ns: Numeric
-    step_ns: Numeric
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-
-def streams(job: TrainingJob, layout: Layout, memory: TrainingMemory, machine: Machine) -> Streams:
-    """Traffic of what is offloaded.
-
-    Activations go out in the forward pass and come back in the backward; weights come in for each pass of a group of
-    micro-batches as deep as the pipeline, gradients go out once per group; the optimizer state comes and goes once a step.
-
-    Args:
-        job: Formats.
-        layout: What is offloaded, pipeline depth.
-        memory: Bytes of each part.
-        machine: Rate of the second tier.
-
-    Returns:
-        Times of the traffic alone.
-
-    Source:
-        definition: bytes over rate, each direction by itself.
-    """
-    ns_per_byte = BITS_PER_BYTE / np.maximum(machine.second_tier_rate_gbps, 1e-6)
-    per_pass = 2.0 * memory.moved_activations_bytes + 2.0 * memory.moved_weights_bytes / layout.pp_count
-    return Streams(pass_ns=ns_per_byte * per_pass, step_ns=ns_per_byte * memory.moved_optimizer_bytes)
-
-
-def optimizer_ns(job: TrainingJob, memory: TrainingMemory, machine: Machine) -> Numeric:
-    """Update of the weights one rank owns: memory traffic.
-
-    Args:
-        job: Formats.
-        memory: Weights the rank owns.
-        machine: Memory rate.
-
-    Returns:
-        Time of the update. [ns]
-
-    Source:
-        definition: state read and written, gradient read, weight written.
-    """
-    each = 2.0 * job.optimizer_bytes + job.gradient_bytes + job.weight_bytes
-    moved = memory.owned_count * each
-    return moved * BITS_PER_BYTE / (machine.memory_rate_gbps * machine.memory_frac)
-
-
 def training_step(
     transformer: Transformer,
     job: TrainingJob,
@@ -289,10 +98,8 @@ def training_step(
     numbers = counts(transformer, job, layout)
     crossing = transfer_crossing_frac(layout, fabric.scale_up.domain_count)
     update = optimizer_ns(job, memory, machine)
-    second = streams(job, layout, memory, machine)
-    terms = schedule(
-        layer, exchange, numbers, layout, crossing, update, second, software, constants, straggler_ratio
-    )
+    second = streams(layout, memory, machine)
+    terms = schedule(layer, exchange, numbers, layout, crossing, update, second, software, constants, straggler_ratio)
     return TrainingStep(
         step_ns=terms.step_ns,
         parts=step_parts(layer, numbers, terms, constants, straggler_ratio),

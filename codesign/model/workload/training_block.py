@@ -172,7 +172,8 @@ def _launches_ns(
     routing = EXPERT_KERNELS_COUNT * t.moe_layers_count
     looped = software.expert_loop_flag * constants.expert_launches_count * local * t.moe_layers_count
     captured = software.expert_graph_frac * (1.0 - np.minimum(t.linear_layers_count, 1.0))
-    kernels = plain * (1.0 - software.graph_frac) + routing * (1.0 - software.router_graph_frac) + looped * (1.0 - captured)
+    kernels = plain * (1.0 - software.graph_frac) + routing * (1.0 - software.router_graph_frac)
+    kernels = kernels + looped * (1.0 - captured)
     return machine.launch_ns * software.launch_ratio * kernels / t.layers_count
 
 

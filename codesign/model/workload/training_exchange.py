@@ -15,7 +15,7 @@ from codesign.model.fabric.collectives import (
     reduce_scatter_ns,
 )
 from codesign.model.workload.layout import Layout, crossing_frac, stage_layers_count
-from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingJob
+from codesign.model.workload.training_inputs import Software, TrainingJob
 from codesign.model.workload.training_memory import dense_rank_count, expert_rank_count
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Numeric

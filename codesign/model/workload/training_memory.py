@@ -97,13 +97,12 @@ def expert_rank_count(transformer: Transformer, mtp_layers_count: Numeric, layou
     return layers * t.experts_count * expert_parameters_count(t) / cut
 
 
-def layer_activation_bytes(
-    transformer: Transformer, job: TrainingJob, layout: Layout, software: Software
-) -> Numeric:
+def layer_activation_bytes(transformer: Transformer, job: TrainingJob, layout: Layout, software: Software) -> Numeric:
     """Activations that one average layer keeps for one micro-batch until its backward.
 
     Kept are: inputs of norms and products, queries, keys and values, the attention output, inner activations before
-    and after the non-linearity, and, where attention is not fused, the score matrix three times (softmax, mask, dropped).
+    and after the non-linearity, and, where attention is not fused, the score matrix three times (softmax, mask,
+    dropped).
 
     Args:
         transformer: Shape of the model.

@@ -109,7 +109,9 @@ def _without_start(engine: GemmEngine) -> GemmEngine:
     return replace(engine, launch_ns=0.0, quantise_launch_ns=0.0, step_ns=0.0)
 
 
-def _expert_layer(t: Transformer, job: TrainingJob, layout: Layout, tokens: Numeric, work: _Pass) -> tuple[Numeric, Numeric]:
+def _expert_layer(
+    t: Transformer, job: TrainingJob, layout: Layout, tokens: Numeric, work: _Pass
+) -> tuple[Numeric, Numeric]:
     tp = layout.tp_count
     shared_inner = np.maximum(t.shared_ffn_count * t.shared_experts_count / tp, 1.0)
     shared = _feed_forward(t, tokens, t.hidden_count, shared_inner, work)
@@ -130,9 +132,7 @@ def _expert_layer(t: Transformer, job: TrainingJob, layout: Layout, tokens: Nume
 def _recurrent(t: Transformer, tokens: Numeric, tp: Numeric, work: _Pass) -> tuple[Numeric, Numeric]:
     """Input and output projections of a recurrent layer; two thirds of its matrix weights stand before the state."""
     width = np.maximum(t.linear_projection_count / (3.0 * t.hidden_count * tp), 1.0)
-    return _add(
-        _linear_ns(tokens, t.hidden_count, 2.0 * width, work), _linear_ns(tokens, width, t.hidden_count, work)
-    )
+    return _add(_linear_ns(tokens, t.hidden_count, 2.0 * width, work), _linear_ns(tokens, width, t.hidden_count, work))
 
 
 def products(

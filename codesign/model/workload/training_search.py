@@ -1,6 +1,7 @@
 """The best layout of a training job for every candidate: the whole grid of candidates and layouts, exact argmin.
 
-What only some degrees decide is computed once per distinct combination of them and spread over the layouts that share it.
+What only some degrees decide is computed once per distinct combination of them, then spread over the layouts that
+share it.
 """
 
 from collections.abc import Sequence
@@ -10,26 +11,22 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign.columns import freeze
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.machine import Machine
-from codesign.model.workload.training import (
-    TrainingStep,
-    counts,
-    optimizer_ns,
-    schedule,
-    streams,
-    training_step,
-)
-from codesign.model.workload.training_block import block
-from codesign.model.workload.training_exchange import data_exchange, transfer_crossing_frac
+from codesign.model.workload.training import TrainingStep, training_step
+from codesign.model.workload.training_block import Block, block
+from codesign.model.workload.training_exchange import DataExchange, data_exchange, transfer_crossing_frac
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
-from codesign.model.workload.training_memory import training_memory
+from codesign.model.workload.training_layouts import training_layouts
+from codesign.model.workload.training_memory import TrainingMemory, training_memory
+from codesign.model.workload.training_schedule import Counts, Streams, counts, optimizer_ns, schedule, streams
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Array, Numeric
 
-GRID_COUNT = 16384  # elements of one chunk: a few dozen columns of it stay in the second-level cache
+__all__ = ["BestTraining", "best_training", "columns_of", "rows_of", "training_layouts"]
+
+GRID_COUNT = 65536  # elements of one chunk: a few dozen columns of it stay in the second-level cache
 NOWHERE_NS = 1e30  # longer than any step; a layout that does not fit ranks behind it, by how much is missing
 
 BLOCK_FIELDS = (
@@ -53,6 +50,10 @@ EXCHANGE_FIELDS = (
     "shard_count",
 )
 
+BLOCK_COUNT = 8192  # candidates times distinct blocks worked out at once
+NOTHING_RESERVED = Machine(1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
+
+Index = NDArray[np.intp]
 S = TypeVar("S")
 
 
@@ -88,8 +89,8 @@ def rows_of(struct: S, rows: slice) -> S:
         value = getattr(struct, field.name)
         if is_dataclass(value):
             value = rows_of(value, rows)
-        elif isinstance(value, np.ndarray) and value.ndim:
-            value = value.reshape(-1)[rows, None]
+        elif isinstance(value, np.ndarray):
+            value = value.reshape(-1)[rows, None] if value.size > 1 else float(value.reshape(-1)[0])
         chosen[field.name] = value
     return type(struct)(**chosen)
 
@@ -135,19 +136,26 @@ class _Grid:
     block_columns: NDArray[np.intp]
     exchanges: Layout
     exchange_columns: NDArray[np.intp]
+    counts: Counts
+    memory: TrainingMemory  # without what the machine itself reserves
+    offloads: bool
 
 
-def _grid(layout: Layout) -> _Grid:
-    blocks, block_columns = _distinct(layout, BLOCK_FIELDS)
-    exchanges, exchange_columns = _distinct(layout, EXCHANGE_FIELDS)
-    return _Grid(layout, blocks, block_columns, exchanges, exchange_columns)
+def _grid(layout: Layout, transformer: Transformer, job: TrainingJob, software: Software) -> _Grid:
+    return _Grid(
+        layout,
+        *_distinct(layout, BLOCK_FIELDS),
+        *_distinct(layout, EXCHANGE_FIELDS),
+        counts(transformer, job, layout),
+        training_memory(transformer, job, layout, NOTHING_RESERVED, rows_of(software, slice(0, 1))),
+        bool(np.any(layout.activation_offload_frac) or np.any(layout.state_offload_flag)),
+    )
 
 
 def _keys(
-    transformer: Transformer,
     job: TrainingJob,
     grid: _Grid,
-    engines: TrainingEngines,
+    shared: tuple[Block, DataExchange],
     fabric: Fabric,
     machine: Machine,
     software: Software,
@@ -155,25 +163,23 @@ def _keys(
     straggler_ratio: Numeric,
 ) -> Array:
     """What argmin ranks: step time where a layout fits, beyond any step time by the missing share where not."""
-    layout = grid.layout
-    layer = _spread(block(transformer, job, grid.blocks, engines, fabric, machine, software, constants), grid.block_columns)
-    exchange = _spread(data_exchange(transformer, job, grid.exchanges, fabric), grid.exchange_columns)
-    memory = training_memory(transformer, job, layout, machine, software)
+    layout, memory = grid.layout, grid.memory
     terms = schedule(
-        layer,
-        exchange,
-        counts(transformer, job, layout),
+        _spread(shared[0], grid.block_columns),
+        _spread(shared[1], grid.exchange_columns),
+        grid.counts,
         layout,
         transfer_crossing_frac(layout, fabric.scale_up.domain_count),
         optimizer_ns(job, memory, machine),
-        streams(job, layout, memory, machine),
+        streams(layout, memory, machine) if grid.offloads else Streams(0.0, 0.0),
         software,
         constants,
         straggler_ratio,
     )
-    missing = np.maximum(memory.total_bytes / machine.memory_bytes - 1.0, 0.0)
-    second = np.maximum(memory.second_tier_bytes / np.maximum(machine.second_tier_bytes, 1.0) - 1.0, 0.0)
-    missing = missing + second
+    missing = np.maximum((memory.total_bytes + machine.reserved_bytes) / machine.memory_bytes - 1.0, 0.0)
+    if grid.offloads:
+        second = np.maximum(memory.second_tier_bytes / np.maximum(machine.second_tier_bytes, 1.0) - 1.0, 0.0)
+        missing = missing + second
     return np.where(missing > 0.0, NOWHERE_NS * (1.0 + missing), terms.step_ns)
 
 
@@ -197,8 +203,8 @@ def best_training(
         engines: ``(n,)`` columns or plain numbers.
         fabric: The same.
         machine: The same.
-        software: The same.
-        constants: The same.
+        software: One release; only its attention speed may differ between candidates.
+        constants: Plain numbers.
         straggler_ratio: Expected slowest rank over the mean, ``(n,)`` or a plain number. [1], >= 1
 
     Returns:
@@ -207,29 +213,66 @@ def best_training(
     Source:
         definition: exhaustive search.
     """
-    count = _length(engines, fabric, machine, software, constants, straggler_ratio)
-    grid = _grid(layouts)
-    size = max(1, GRID_COUNT // len(grid.block_columns))
-    best, following = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
-    best_key, next_key = np.zeros(count), np.zeros(count)
-    for start in range(0, count, size):
-        rows = slice(start, min(start + size, count))
-        parts = [rows_of(s, rows) for s in (engines, fabric, machine, software, constants)]
-        ratio = straggler_ratio if np.ndim(straggler_ratio) == 0 else np.asarray(straggler_ratio)[rows, None]
-        keys = _keys(transformer, job, grid, *parts, straggler_ratio=ratio)  # type: ignore[arg-type]
-        keys = np.array(np.broadcast_to(keys, (rows.stop - rows.start, len(grid.block_columns))))
+    structs = (engines, fabric, machine, software, constants)
+    count = _length(*structs, straggler_ratio)
+    grid = _grid(layouts, transformer, job, software)
+    found = _Found(count)
+    distinct = max(len(grid.blocks.tp_count), len(grid.exchanges.tp_count))  # type: ignore[arg-type]
+    for outer in _slices(0, count, max(1, BLOCK_COUNT // distinct)):
+        parts = [rows_of(s, outer) for s in structs]
+        shared = (
+            block(transformer, job, grid.blocks, *parts),  # type: ignore[arg-type]
+            data_exchange(transformer, job, grid.exchanges, parts[1]),  # type: ignore[arg-type]
+        )
+        for inner in _slices(outer.start, outer.stop, max(1, GRID_COUNT // len(grid.block_columns))):
+            rows = [rows_of(s, inner) for s in structs]
+            local = slice(inner.start - outer.start, inner.stop - outer.start)
+            ratio = _some(straggler_ratio, inner)
+            keys = _keys(job, grid, _part(shared, local), *rows[1:], ratio)  # type: ignore[arg-type,call-arg]
+            found.take(inner, np.broadcast_to(keys, (inner.stop - inner.start, len(grid.block_columns))))
+    chosen = columns_of(layouts, found.best)
+    step = training_step(transformer, job, chosen, engines, fabric, machine, software, constants, straggler_ratio)
+    fits = np.where(found.best_key < NOWHERE_NS, 1.0, 0.0)
+    return BestTraining(found.best, found.following, found.next_key, fits, chosen, step)
+
+
+class _Found:
+    """Smallest and second smallest key of every candidate, filled slice by slice."""
+
+    def __init__(self, count: int) -> None:
+        self.best, self.following = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
+        self.best_key, self.next_key = np.zeros(count), np.zeros(count)
+
+    def take(self, rows: slice, keys: Array) -> None:
+        keys = np.array(keys)
         line = np.arange(len(keys))
-        best[rows] = keys.argmin(axis=1)
-        best_key[rows] = keys[line, best[rows]]
+        self.best[rows] = keys.argmin(axis=1)
+        self.best_key[rows] = keys[line, self.best[rows]]
         if keys.shape[1] > 1:
-            keys[line, best[rows]] = np.inf
-        following[rows] = keys.argmin(axis=1)
-        next_key[rows] = np.minimum(keys[line, following[rows]], 2.0 * NOWHERE_NS)
-    chosen = columns_of(layouts, best)
-    step = training_step(
-        transformer, job, chosen, engines, fabric, machine, software, constants, straggler_ratio
-    )
-    return BestTraining(best, following, next_key, np.where(best_key < NOWHERE_NS, 1.0, 0.0), chosen, step)
+            keys[line, self.best[rows]] = np.inf
+        self.following[rows] = keys.argmin(axis=1)
+        self.next_key[rows] = np.minimum(keys[line, self.following[rows]], 2.0 * NOWHERE_NS)
+
+
+def _slices(start: int, stop: int, size: int) -> list[slice]:
+    return [slice(at, min(at + size, stop)) for at in range(start, stop, size)]
+
+
+def _some(column: Numeric, rows: slice) -> Numeric:
+    return column.reshape(-1)[rows, None] if isinstance(column, np.ndarray) and column.size > 1 else column
+
+
+def _part(shared: tuple[Block, DataExchange], rows: slice) -> tuple[Block, DataExchange]:
+    """Some candidates of ``(k, columns)`` results; what is the same for all stays."""
+    return _cut(shared[0], rows), _cut(shared[1], rows)
+
+
+def _cut(struct: S, rows: slice) -> S:
+    chosen = {}
+    for field in fields(struct):  # type: ignore[arg-type]
+        value = np.asarray(getattr(struct, field.name))
+        chosen[field.name] = value[rows] if value.ndim == 2 and value.shape[0] > 1 else value
+    return type(struct)(**chosen)
 
 
 def _length(*structs: Any) -> int:
@@ -242,101 +285,3 @@ def _length(*structs: Any) -> int:
             if inner > 1:
                 return inner
     return 1
-
-
-def training_layouts(
-    transformer: Transformer,
-    job: TrainingJob,
-    accelerators_count: int,
-    offload: bool = False,
-    tp_limit_count: int = 64,
-) -> Layout:
-    """Every layout of a job that divides: degrees, interleaving, micro-batch, recompute, sharding, offload.
-
-    Tensor ranks divide the heads; expert ranks divide the experts and the ranks they are spread over; pipeline ranks
-    hold at least one layer; interleaving divides the layers of a rank and needs micro-batches in multiples of the
-    pipeline; the batch divides over data ranks and micro-batches. Weights are fully sharded only without a pipeline.
-
-    Args:
-        transformer: One model, plain numbers.
-        job: One job, plain numbers.
-        accelerators_count: Accelerators, all of them used. [count], >= 1
-        offload: Whether states and activations may live in a second tier.
-        tp_limit_count: Most tensor ranks tried. [count], >= 1
-
-    Returns:
-        ``(m,)`` columns, in a fixed order; none only when nothing divides.
-
-    Source:
-        narayanan-2021: which degrees divide what.
-    """
-    degrees = _degrees(transformer, job, accelerators_count, tp_limit_count)
-    choices = _choices(transformer, job, offload)
-    pairs = degrees[:, :, None] + np.zeros((1, 1, choices.shape[1]))
-    picks = choices[:, None, :] + np.zeros((1, degrees.shape[1], 1))
-    tp, pp, cp, ep, dp = (row.reshape(-1) for row in pairs)
-    vp, mbs, recompute, sharded, moved = (row.reshape(-1) for row in picks)
-    layers = float(np.asarray(transformer.layers_count))
-    stage = np.ceil(layers / pp)
-    passes = float(np.asarray(job.global_batch_count)) / (dp * mbs)
-    keep = (passes >= 1.0) & (passes == np.floor(passes))
-    keep &= np.where(vp > 1.0, (pp > 1.0) & (stage % vp == 0.0) & (passes % pp == 0.0), True)
-    keep &= np.where(sharded > 0.0, (pp <= 1.0) & (dp * cp > 1.0), True)
-    zeros, ones = np.zeros(int(keep.sum())), np.ones(int(keep.sum()))
-    recompute = recompute[keep]
-    return Layout(
-        tp_count=tp[keep],
-        pp_count=pp[keep],
-        vp_count=vp[keep],
-        cp_count=cp[keep],
-        ep_count=ep[keep],
-        dp_count=dp[keep],
-        micro_batch_count=mbs[keep],
-        expert_tp_flag=zeros,
-        full_recompute_frac=np.where(recompute == 3.0, 1.0, 0.0),
-        attention_recompute_flag=np.where((recompute == 1.0) | (recompute == 2.0), 1.0, 0.0),
-        elementwise_recompute_flag=np.where(recompute == 2.0, 1.0, 0.0),
-        shard_count=np.where(sharded[keep] > 0.0, dp[keep] * cp[keep], 1.0),
-        optimizer_sharded_flag=ones,
-        gradients_sharded_flag=np.where(sharded[keep] > 0.0, 1.0, 0.0),
-        activation_offload_frac=moved[keep],
-        state_offload_flag=moved[keep],
-    )
-
-
-def _powers(limit: float) -> Array:
-    return 2.0 ** np.arange(0, int(np.floor(np.log2(max(limit, 1.0)))) + 1)
-
-
-def _divisors(count: int) -> Array:
-    numbers = np.arange(1, count + 1)
-    return numbers[count % numbers == 0].astype(np.float64)
-
-
-def _degrees(t: Transformer, job: TrainingJob, count: int, tp_limit: int) -> Array:
-    """Tensor, pipeline, context, expert and data degrees whose product is the number of accelerators."""
-    heads, layers, experts = (float(np.asarray(v)) for v in (t.heads_count, t.layers_count, t.experts_count))
-    sequence = float(np.asarray(job.sequence_count))
-    tps = _powers(min(tp_limit, count))
-    tps = tps[(heads % tps == 0.0) & (count % tps == 0.0)]
-    pps = _divisors(count)
-    pps = pps[pps <= layers]
-    cps = _powers(min(max(sequence / 4096.0, 1.0), count))
-    eps = _powers(min(experts, count)) if experts > 0.0 else np.ones(1)
-    eps = eps[experts % eps == 0.0]
-    tp, pp, cp, ep = (a.reshape(-1) for a in np.meshgrid(tps, pps, cps, eps, indexing="ij"))
-    dp = count / (tp * pp * cp)
-    spread = tp * cp * dp / ep
-    keep = (dp >= 1.0) & (dp == np.floor(dp)) & (spread >= 1.0) & (spread == np.floor(spread))
-    return np.stack([tp[keep], pp[keep], cp[keep], ep[keep], dp[keep]])
-
-
-def _choices(t: Transformer, job: TrainingJob, offload: bool) -> Array:
-    """Interleaving, micro-batch, recompute (none, attention, with element-wise, full), sharding, offload."""
-    layers, batch = float(np.asarray(t.layers_count)), float(np.asarray(job.global_batch_count))
-    vps = np.unique(np.concatenate([_powers(min(layers, 16.0)), _divisors(int(layers))[_divisors(int(layers)) <= 16.0]]))
-    mbs = _powers(min(batch, 16.0))
-    grids = np.meshgrid(
-        vps, mbs, np.arange(4.0), np.arange(2.0), np.arange(2.0 if offload else 1.0), indexing="ij"
-    )
-    return np.stack([grid.reshape(-1) for grid in grids])

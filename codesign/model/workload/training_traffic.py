@@ -99,15 +99,14 @@ def traffic(
     score = np.maximum(software.unfused_attention_flag, sinks) * constants.score_ratio * scores * ns_per_byte
     attention = t.attention_layers_count / t.layers_count
     chain = constants.elementwise_ratio * (1.0 + software.compiled_flag * (constants.compiled_ratio - 1.0))
+    gaps = constants.kernel_ns * software.launch_ratio * kernels_count(t)
+    streamed = chain * _elementwise_bytes(t, layout, tokens, software)
+    streamed = streamed + constants.state_ratio * _state_bytes(t, tp, tokens)
     return Traffic(
         attention_forward_ns=attention * (core + SCORE_FORWARD_BYTES * score),
         attention_backward_ns=attention
         * (BACKWARD_PRODUCTS_RATIO * core / constants.attention_backward_frac + SCORE_BACKWARD_BYTES * score),
-        elementwise_forward_ns=constants.kernel_ns * software.launch_ratio * kernels_count(t)
-        + (
-            chain * _elementwise_bytes(t, layout, tokens, software) + constants.state_ratio * _state_bytes(t, tp, tokens)
-        )
-        * ns_per_byte,
+        elementwise_forward_ns=gaps + streamed * ns_per_byte,
         permute_forward_ns=constants.permute_ratio * _permute_bytes(t, layout, tokens, software) * ns_per_byte,
         head_ns=LOGIT_BYTES * chain * tokens * t.vocab_count / tp * ns_per_byte,
     )
