@@ -298,15 +298,15 @@ def gemm_activity(catalog: Catalog, dies: Chip, memory: MemorySystem, link_rate_
     )
 
 
-#: Parts that are published in enough detail to compose: accelerator -> base chip, memory kind, stacks in use, sites.
-PUBLISHED: dict[str, tuple[str, str, float, float]] = {
-    "a100-sxm-80gb": ("a100", "hbm2e", 5.0, 6.0),
-    "h100-sxm": ("h100", "hbm3", 5.0, 6.0),
-    "h200-sxm": ("h100", "hbm3e", 6.0, 6.0),
-    "b200-sxm": ("b200", "hbm3e", 8.0, 8.0),
-    "gb200": ("b200", "hbm3e", 8.0, 8.0),
-    "mi300x": ("mi300x", "hbm3", 8.0, 8.0),
-    "mi355x": ("mi355x", "hbm3e", 8.0, 8.0),
+#: Parts that are published in enough detail to compose: accelerator -> base chip, memory kind.
+PUBLISHED: dict[str, tuple[str, str]] = {
+    "a100-sxm-80gb": ("a100", "hbm2e"),
+    "h100-sxm": ("h100", "hbm3"),
+    "h200-sxm": ("h100", "hbm3e"),
+    "b200-sxm": ("b200", "hbm3e"),
+    "gb200": ("b200", "hbm3e"),
+    "mi300x": ("mi300x", "hbm3"),
+    "mi355x": ("mi355x", "hbm3e"),
 }
 
 
@@ -321,7 +321,8 @@ def published_parts(catalog: Catalog, accelerators: Sequence[str]) -> tuple[Chip
         raise CatalogError(f"chips: no composition of {unknown!r}{nearest(unknown, PUBLISHED)}")
     parts = [PUBLISHED[name] for name in accelerators]
     bases, kinds = [part[0] for part in parts], [part[1] for part in parts]
-    stacks, sites = np.array([part[2] for part in parts]), np.array([part[3] for part in parts])
+    stacks = column(catalog, "parts", accelerators, "memory_stacks_count")
+    sites = column(catalog, "packages_geometry", bases, "memory_sites_count")
     rate_gbps = column(catalog, "accelerators", accelerators, "memory_rate_tbytes_per_s") * 8e3
     pins = stacks * column(catalog, "memory", kinds, "data_pins_count")
     nodes = [BASES[base][1] for base in bases]

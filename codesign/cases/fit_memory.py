@@ -84,7 +84,8 @@ def fit_classes(rows: CaseRows, catalog: Catalog) -> dict[str, dict[str, float]]
     driver = memory.by_driver(rows)
     out = {}
     for name in dict.fromkeys(classes):
-        mine = np.logical_not(driver) & np.array([c == name for c in classes]) & np.isfinite(measured) & np.isfinite(peaks)
+        known = np.isfinite(measured) & np.isfinite(peaks)
+        mine = np.logical_not(driver) & np.array([c == name for c in classes]) & known
         chosen = [k for k, m in zip(kinds, mine, strict=True) if m]
 
         def errors(
