@@ -187,6 +187,14 @@ class SpaceProblem:
         place = {rule.name: i for i, rule in enumerate(found.rules)}
         return found.excess[[place[name] for name in self._physical_rules]]
 
+    def elasticities(self, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What ten per cent more of each resource at no cost would change, for one trial's design."""
+        from codesign.shadow import elasticities
+
+        columns = {name: [value] for name, value in trial["design"].items()}
+        candidates = assemble(columns, 1, self.space.model_copy(update={"base": trial["platform"]}))
+        return elasticities(candidates, self.space, self.catalog)
+
     def screen(self, columns: Mapping[str, NDArray[Any]]) -> tuple[Array, Array]:
         """Objectives (n, k) and constraints (n, r) of n designs, one column per parameter, without repair."""
         count = len(next(iter(columns.values())))

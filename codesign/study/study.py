@@ -1,0 +1,300 @@
+"""Studies as users hold them: create or open one, run it, ask it for its best design, its trials, its front."""
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codesign.errors import InfeasibleError, StudyError, UsageError
+from codesign.jsons import dump
+from codesign.store.repository import Store
+from codesign.study.executor import Executor, InlineExecutor
+from codesign.study.lifecycle import copy_study, request
+from codesign.study.lifecycle import list_studies as listed
+from codesign.study.problem import SpaceRecipe, recipe_of
+from codesign.study.progress import Progress, TrialView, counting, summarise, views
+from codesign.study.run import run_study
+
+DEFAULT_STORAGE = "sqlite:///codesign.db"
+
+
+class Study:
+    """One study of a database.
+
+    >>> study = Study.create("quickstart", storage="sqlite://", name="example")  # doctest: +SKIP
+    >>> study.run(trials=32, executor="inline").best["values"]  # doctest: +SKIP
+    {'usd_per_mtok': ...}
+    """
+
+    def __init__(self, recipe: SpaceRecipe, name: str, storage: str) -> None:
+        self._recipe = recipe
+        self.name = name
+        self.storage = storage
+
+    @classmethod
+    def create(
+        cls, space: str | Path, storage: str = DEFAULT_STORAGE, name: str | None = None, exist_ok: bool = False
+    ) -> "Study":
+        """A study of a space file or of a shipped space; it enters the database with its first run.
+
+        Raises:
+            SpaceError: the space is wrong.
+            StudyError: a study of that name exists and ``exist_ok`` is not set.
+        """
+        recipe = recipe_of(str(space))
+        study = cls(recipe, name or recipe().name, storage)
+        if not exist_ok:
+            with Store(storage) as store:
+                if store.has_study(study.name):
+                    raise StudyError(f"study {study.name!r} exists; open it, or give another name")
+        return study
+
+    @classmethod
+    def open(cls, name: str, storage: str = DEFAULT_STORAGE) -> "Study":
+        """A study that is in the database.
+
+        Raises:
+            StudyError: there is none of that name; the message names the nearest.
+        """
+        with Store(storage) as store:
+            record = store.study(name)
+        return cls(SpaceRecipe(record.space_text, f"{record.space_name}.yaml"), name, storage)
+
+    @property
+    def objective_names(self) -> tuple[str, ...]:
+        """Metrics it optimises, the first one first."""
+        return tuple(name for name, _ in self._recipe().objectives)
+
+    def run(
+        self,
+        trials: int | None = None,
+        *,
+        extend: int | None = None,
+        executor: str = "inline",
+        workers: int = 0,
+        address: str = "local",
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> "Study":
+        """Search towards a total, or ``extend`` by so many; returns itself.
+
+        Raises:
+            StudyError, StoreError, ExecutorError: see their messages. Finished trials stay.
+        """
+        total = trials
+        if trials is None and extend is None:
+            with Store(self.storage) as store:
+                known = store.has_study(self.name)
+            total = None if known else self._recipe().space.search.trials
+        run_study(
+            self._recipe,
+            self.storage,
+            self.name,
+            trials_total=total,
+            extend=extend,
+            executor=executor_of(executor, workers, address),
+            on_progress=on_progress,
+        )
+        return self
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best feasible trial, explained; None while there is none."""
+        found: dict[str, Any] | None = self.summary()["best"]
+        return found
+
+    @property
+    def baselines(self) -> list[dict[str, Any]]:
+        """Trials of the human baselines."""
+        found: list[dict[str, Any]] = self.summary()["baselines"]
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """The documented JSON of ``study run`` and ``study best`` (docs/cli.md)."""
+        problem = self._recipe()
+        with Store(self.storage) as store:
+            found = summarise(store, self.name)
+        best = _trial(found.best) if found.best is not None and found.best.feasible else None
+        if best is not None:
+            best["binds"]["elasticities"] = problem.elasticities(best)
+        return {
+            "study": self.name,
+            "question": problem.space.question,
+            "objectives": dict(problem.objectives),
+            "sampler": str(found.sampler["name"]),
+            "seed": found.seed,
+            "state": found.state,
+            "trials": found.trials_count,
+            "total": found.total_count,
+            "feasible_frac": found.feasible_count / max(found.trials_count, 1),
+            "best": best,
+            "baselines": [_trial(view) for view in found.baselines],
+            "refusals": {rule: count for rule, count in found.refusals.items() if count},
+            "front": list(found.front_numbers),
+            "hypervolume": found.hypervolume,
+            "mixed": found.mixed,
+            "next": self._next(best),
+        }
+
+    def _next(self, best: Mapping[str, Any] | None) -> list[str]:
+        where = "" if self.storage == DEFAULT_STORAGE else f" --storage {self.storage}"
+        if best is None:
+            return [f"codesign space check {self._recipe().name}", f"codesign study run {self._recipe().name} --extend 100{where}"]
+        return [
+            f"codesign study show {self.name} --trial {best['number']}{where}",
+            f"codesign study run {self._recipe().name} --study {self.name} --extend 100{where}",
+            f"codesign study export {self.name} {self.name}.csv{where}",
+        ]
+
+    def require_best(self) -> dict[str, Any]:
+        """The best feasible trial.
+
+        Raises:
+            InfeasibleError: nothing feasible was found; the message names the rules that refuse most and the smallest miss.
+        """
+        summary = self.summary()
+        if summary["best"] is not None:
+            found: dict[str, Any] = summary["best"]
+            return found
+        refusals = sorted(summary["refusals"].items(), key=lambda item: -item[1])
+        shown = ", ".join(f"{rule} ({count} of {summary['trials']})" for rule, count in refusals[:3])
+        raise InfeasibleError(f"study {self.name!r}: nothing feasible in {summary['trials']} trials; refused by {shown}")
+
+    def trial(self, number: int) -> dict[str, Any]:
+        """One trial in full.
+
+        Raises:
+            UsageError: there is no such trial.
+        """
+        with Store(self.storage) as store:
+            found = views(store, store.study(self.name), [number])
+        if not found:
+            raise UsageError(f"study {self.name!r} has no finished trial {number}")
+        return _trial(found[0])
+
+    def record(self) -> dict[str, Any]:
+        """What the database says of the study itself."""
+        with Store(self.storage) as store:
+            record = asdict(store.study(self.name))
+        hidden = ("space_text", "parameters", "first_rows", "study_id")
+        return {key: value for key, value in record.items() if key not in hidden}
+
+    def pareto(self) -> list[dict[str, Any]]:
+        """Trials that no other beats in every objective: number, values, design."""
+        with Store(self.storage) as store:
+            found = summarise(store, self.name)
+            shown = views(store, store.study(self.name), found.front_numbers)
+        return [{"number": view.number, **view.values, **view.repaired} for view in shown]
+
+    def trials(self) -> dict[str, Any]:
+        """Every finished trial as columns: number, asked and repaired parameters, values, constraints, feasible."""
+        with Store(self.storage) as store:
+            study = store.study(self.name)
+            columns, counts = counting(store, study)
+            found = views(store, study, columns.numbers[counts].tolist())
+        rows = [_flat(view) for view in found]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: np.array([row.get(name) for row in rows], dtype=_dtype(rows, name)) for name in names}
+
+    def export(self, path: Path) -> int:
+        """Write every finished trial to .csv, .json or .parquet; returns how many.
+
+        Raises:
+            UsageError: another ending, or the file cannot be written.
+        """
+        with Store(self.storage) as store:
+            study = store.study(self.name)
+            columns, counts = counting(store, study)
+            found = views(store, study, columns.numbers[counts].tolist())
+        rows = [_flat(view) | {"details": dump(view.details, indent=None)} for view in found]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        try:
+            _WRITERS[path.suffix](rows, names, path)
+        except KeyError:
+            raise UsageError(f"{path}: ends in {path.suffix!r}; wanted one of {', '.join(_WRITERS)}") from None
+        except OSError as problem:
+            raise UsageError(f"{path}: cannot write: {problem.strerror or problem}") from None
+        return len(rows)
+
+    def copy(self, new_name: str, rebase: bool = False) -> int:
+        """A child of this study with its best designs as first trials; returns how many."""
+        with Store(self.storage) as store:
+            problem = self._recipe() if rebase else None
+            return len(copy_study(store, self.name, new_name, problem=problem, rebase=rebase).first_rows)
+
+    def request(self, verb: str) -> str:
+        """Pause, stop or cancel a running study; returns what happened."""
+        with Store(self.storage) as store:
+            return request(store, self.name, verb)
+
+
+def list_studies(storage: str = DEFAULT_STORAGE) -> list[dict[str, Any]]:
+    """Every study of a database with how far it is."""
+    with Store(storage) as store:
+        return [asdict(line) for line in listed(store)]
+
+
+def executor_of(name: str, workers: int, address: str) -> Executor:
+    """Inline, or Ray actors on a cluster of its own or at an address.
+
+    Raises:
+        UsageError: another name.
+    """
+    if name == "inline":
+        return InlineExecutor()
+    if name == "ray":
+        from codesign.study.workers import RayExecutor, RayPool
+
+        return RayExecutor(RayPool(workers or None, address=address))
+    raise UsageError(f"no executor {name!r}; valid: inline, ray")
+
+
+def _trial(view: TrialView) -> dict[str, Any]:
+    """The documented TRIAL JSON."""
+    return {"number": view.number, "name": view.name, "asked": dict(view.asked), **view.details}
+
+
+def _flat(view: TrialView) -> dict[str, Any]:
+    asked = {f"asked_{name}": value for name, value in view.asked.items()}
+    rules = {f"rule_{name}": value for name, value in view.constraints.items()}
+    head = {"number": view.number, "source": view.details.get("source"), "feasible": view.feasible}
+    return {**head, **view.values, **asked, **view.repaired, **rules}
+
+
+def _dtype(rows: list[dict[str, Any]], name: str) -> type:
+    values = [row.get(name) for row in rows]
+    if all(isinstance(value, bool) for value in values):
+        return bool
+    if all(isinstance(value, int) for value in values):
+        return np.int64
+    return np.float64 if all(isinstance(value, int | float) for value in values) else object
+
+
+def _write_csv(rows: list[dict[str, Any]], names: list[str], path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, names)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_json(rows: list[dict[str, Any]], names: list[str], path: Path) -> None:  # noqa: ARG001
+    whole = [row | {"details": json.loads(row["details"])} for row in rows]
+    path.write_text(dump(whole, indent=1), encoding="utf-8")
+
+
+def _write_parquet(rows: list[dict[str, Any]], names: list[str], path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
+_WRITERS: Mapping[str, Callable[[list[dict[str, Any]], list[str], Path], None]] = {
+    ".csv": _write_csv,
+    ".json": _write_json,
+    ".parquet": _write_parquet,
+}
