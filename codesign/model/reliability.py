@@ -204,7 +204,8 @@ def best_interval_ns(between_ns: Numeric, checkpoint_ns: Numeric) -> Numeric:
     19.338963
     """
     inside = -np.exp(-np.minimum(checkpoint_ns / between_ns, _MOST) - 1.0)
-    return between_ns * (1.0 + np.real(lambertw(inside)))
+    result: Numeric = between_ns * (1.0 + np.real(lambertw(inside)))
+    return result
 
 
 def useful_frac(

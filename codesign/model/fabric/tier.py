@@ -36,6 +36,7 @@ class Tier:
     handover_hop_ns: Numeric = 0.0  # and what it adds to each step
     handover_bytes: Numeric = 1e6  # share of the message per rank at which half of it is paid
     exchange_launch_ns: Numeric = 0.0  # added to the start of an all-to-all
+    exchange_contention_ratio: Numeric = 1.0  # further contention of all-to-all over that of neighbours
     exchange_rate_ratio: Numeric = 1.0  # rate of an all-to-all over that of a ring
     exchange_pair_loss_frac: Numeric = 0.0  # as pair_loss_frac, for an all-to-all
     exchange_handover_ns: Numeric = 0.0  # as handover_ns, for an all-to-all

@@ -156,6 +156,10 @@ def topology(inputs: TopologyInputs) -> Topology:
     pi = np.maximum(np.floor((i.radix_count + 1.0) / 4.0), 1.0)
     fly_capacity = 2.0 * pi * pi * (2.0 * pi * pi + 1.0)
 
+    # uniform traffic loads local and global channels of a balanced dragonfly alike; an adversarial permutation
+    # has to be sent by way of a third group, which doubles the global load
+    balance_fly = 1.0 / i.spray_frac
+
     most = np.where(torus, 1e9, np.where(mesh, i.ports_count + 1.0, np.where(dragonfly, fly_capacity, capacity)))
     return Topology(
         switches_count=np.where(switched, planes * fat_tree_switches_count(i.radix_count, tiers, ratio), 0.0)
@@ -165,7 +169,7 @@ def topology(inputs: TopologyInputs) -> Topology:
         hops_count=np.where(torus, hops, np.where(mesh, 0.0, np.where(dragonfly, 3.0, clos_hops))),
         worst_hops_count=np.where(torus, 2.0 * hops, np.where(mesh, 0.0, np.where(dragonfly, 3.0, deep))),
         bisection_frac=np.where(torus, 1.0 / share, np.where(switched, 1.0 / ratio, 0.5)),
-        all_to_all_ratio=np.where(torus, share, np.where(switched, ratio * balance, np.where(dragonfly, 2.0, 1.0))),
+        all_to_all_ratio=np.where(torus, share, np.where(switched, ratio * balance, np.where(dragonfly, balance_fly, 1.0))),
         permutation_ratio=np.where(
             torus, share, np.where(mesh, others, np.where(dragonfly, 2.0, ratio * balance))
         ),

@@ -133,7 +133,7 @@ def incast_wait_ns(senders_count: Numeric, burst_bytes: Numeric, rate_gbps: Nume
     Source:
         definition: (k - 1) bursts ahead of it.
 
-    >>> incast_wait_ns(senders_count=5.0, burst_bytes=1000.0, rate_gbps=8.0)
+    >>> float(incast_wait_ns(senders_count=5.0, burst_bytes=1000.0, rate_gbps=8.0))
     4000.0
     """
     return np.maximum(senders_count - 1.0, 0.0) * 8.0 * burst_bytes / rate_gbps
