@@ -26,7 +26,7 @@ from codesign.model.kernels.gemm import GemmEngine
 from codesign.model.kernels.mla import MlaEngine
 from codesign.model.kernels.moe import MoeEngine
 from codesign.model.link.chain import Link, link
-from codesign.model.memory.chain import MemorySystem, memory_system
+from codesign.model.memory.chain import MemoryInputs, MemorySystem, memory_system
 from codesign.model.workload.machine import Machine
 from codesign.units import Array, Numeric, bytes_from_gb
 
@@ -208,8 +208,9 @@ def parts_of(candidates: Candidates, catalog: Catalog) -> Parts:
     up = link(link_inputs(catalog, link_choices(candidates, catalog, "scale_up")))
     out = link(link_inputs(catalog, link_choices(candidates, catalog, "scale_out")))
     up_ports, out_ports = up_ports_count(candidates), out_ports_count(candidates)
-    memory = memory_system(memory_inputs(catalog, memory_choice(candidates, catalog)), memory_constants(catalog))
-    choice = chip_choice(candidates, up, out, up_ports, out_ports, memory)
+    devices = memory_inputs(catalog, memory_choice(candidates, catalog))
+    memory = memory_system(devices, memory_constants(catalog))
+    choice = chip_choice(candidates, up, out, up_ports, out_ports, devices)
     dies = chip(chip_inputs(catalog, choice))
     power = power_inputs(catalog, choice, dies, memory)
     rate_gbps = up.coding.raw_rate_gbps * up_ports * 2.0
@@ -311,7 +312,7 @@ def memory_choice(candidates: Candidates, catalog: Catalog) -> MemoryChoice:
 
 
 def chip_choice(
-    candidates: Candidates, up: Link, out: Link, up_ports: Array, out_ports: Array, memory: MemorySystem
+    candidates: Candidates, up: Link, out: Link, up_ports: Array, out_ports: Array, devices: MemoryInputs
 ) -> ChipChoice:
     """What the chip model needs, links entering as plain numbers."""
     area = up.silicon.die_area_mm2 * up_ports + out.silicon.die_area_mm2 * out_ports
@@ -339,6 +340,6 @@ def chip_choice(
         scale_up_pj_per_bit=up.silicon.serdes_pj_per_bit,
         scale_out_pj_per_bit=out.silicon.serdes_pj_per_bit,
         power_cap_w=candidates.numbers("power_cap_w"),
-        second_phy_mm2=0.0,
-        second_edge_mm=0.0,
+        second_phy_mm2=devices.second_phy_mm2,
+        second_edge_mm=devices.second_edge_mm,
     )

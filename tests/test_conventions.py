@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def is_struct(hint: object) -> bool:
 def is_chain(function: Function) -> bool:
     """A chain returns a sealed struct or several; a law returns one quantity."""
     hint = get_type_hints(function).get("return")
-    return is_struct(hint) or "tuple" in str(hint) or "list" in str(hint) or "dict" in str(hint)
+    return is_struct(hint) or get_origin(hint) in (tuple, list, dict)
 
 
 def takes_structs(function: Function) -> bool:

@@ -28,7 +28,7 @@ PINT = {
     "degC": "kelvin", "us": "second", "ms": "second", "s": "second", "GB": "bit", "MB": "bit", "KiB": "bit",
     "GB/s": "bit/second", "TB/s": "bit/second", "Tflop/s": "flop/second", "MHz": "1/second", "GBd": "1/second",
     "J": "joule", "kW": "joule/second", "kWh": "joule", "%": "", "um": "meter", "um2": "meter**2",
-    "pJ/byte": "joule/bit", "mm2/MB": "meter**2/bit", "W/MB": "joule/second/bit", "W/(Gb/s)": "joule/bit",
+    "pJ/byte": "joule/bit", "mm2/MB": "meter**2/bit", "pJ/mm2": "joule/meter**2", "ns/byte^0.5": "second/bit**0.5", "W/MB": "joule/second/bit", "W/(Gb/s)": "joule/bit",
     "ns/m": "second/meter", "dB/in": "1/meter", "J/token": "joule/token",
     "1/mm": "1/meter", "ns/mm": "second/meter", "ns^0.5/mm": "second**0.5/meter", "UI": "", "V": "volt",
     "V2/GHz": "volt**2*second", "mm2/(Tb/s)": "meter**2*second/bit", "nm": "meter",

@@ -37,12 +37,21 @@ def description(executor: str, workers_count: int) -> dict[str, Any]:
     }
 
 
+_abandoned: set[str] = set()
+
+
+def abandon(run_id: str) -> None:
+    """This process gave a run up but could not write that down."""
+    _abandoned.add(run_id)
+
+
 def dead(runs: Sequence[RunRecord]) -> list[str]:
-    """Runs whose process on this machine is gone; of other machines only the lease can tell."""
+    """Runs whose process on this machine is gone or gave up; of other machines only the lease can tell."""
     return [
         run.run_id
         for run in runs
-        if run.state == "running" and run.host == _host() and _started(run.pid) != run.pid_started
+        if run.run_id in _abandoned
+        or (run.state == "running" and run.host == _host() and _started(run.pid) != run.pid_started)
     ]
 
 

@@ -1,7 +1,6 @@
 """Which parameters help against which rule, best first, and the order in which repair walks words."""
 
 from collections.abc import Mapping
-from functools import cache
 
 from codesign.catalog import Catalog
 
@@ -37,11 +36,10 @@ def moves_of() -> Mapping[str, tuple[str, ...]]:
     return MOVES
 
 
-@cache
 def orders_of(catalog: Catalog) -> Mapping[str, tuple[str, ...]]:
     """Parameter -> its words in the order in which repair walks them: the stronger, the later."""
-    by_code = _sorted(catalog, "fec", "strength")
-    by_reach = _sorted(catalog, "media", "reach")
+    by_code = _sorted(catalog, "fec", ("inner_correctable_count", "correctable_count", "interleave_count"))
+    by_reach = _sorted(catalog, "media", ("reach_limit_m",))
     ladder = ("ctle", "ffe_dfe", "adc_dsp")
     lines = ("nrz", "pam4", "pam6", "pam8")
     return {
@@ -55,3 +53,9 @@ def orders_of(catalog: Catalog) -> Mapping[str, tuple[str, ...]]:
         "scale_up_medium": by_reach,
         "scale_out_medium": by_reach,
     }
+
+
+def _sorted(catalog: Catalog, kind: str, facts: tuple[str, ...]) -> tuple[str, ...]:
+    """Technologies of a kind by some of their facts, weakest first."""
+    names = catalog.technologies(kind)
+    return tuple(sorted(names, key=lambda name: (*(catalog.value(kind, name, fact) for fact in facts), name)))

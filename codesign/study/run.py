@@ -22,7 +22,7 @@ from codesign.study.coding import Coding, Row, canonical, design_hash
 from codesign.study.executor import Executor, Finished, InlineExecutor
 from codesign.study.fronts import excess
 from codesign.study.lifecycle import REQUESTS, open_study
-from codesign.study.liveness import actor, dead, description
+from codesign.study.liveness import abandon, actor, dead, description
 from codesign.study.parameters import Value
 from codesign.study.problem_protocol import Problem, ProblemRecipe
 from codesign.study.progress import Ledger, Progress, StudySummary, summarise
@@ -242,10 +242,11 @@ class _Driver:
         first = self._coding.encode([row for _, row in study.first_rows])
         spec = suggester(study.sampler, self._coding, seed, study.batch_count, study.objectives)
         self._search = Search(self._coding, spec, seed, study.batch_count, first)
+        batches = self._store.batches(study)  # before the trials: drivers that share the study go on writing
         columns = self._store.columns(study)
         place = {int(n): i for i, n in enumerate(columns.numbers)}
         owned = 0
-        for batch in self._store.batches(study):
+        for batch in batches:
             rows = [place[n] for n in range(batch.first_number, batch.first_number + batch.rows_count)]
             internal = columns.internal[rows]
             owned += len(rows)
@@ -380,7 +381,7 @@ class _Driver:
             self._store.transition(self._study.name, "failed", actor(), said[:2000])
             self._store.end_run(self._run_id, "failed")
         except (CodesignError, OSError, sqlalchemy.exc.SQLAlchemyError):
-            return
+            abandon(self._run_id)
 
     # --------------------------------------------------------------------------------------------------- details
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.backends import fresh_database, postgres_server
+from tests.store.backends import close_storages, fresh_database, postgres_server
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,9 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/studies.db"
-    return fresh_database(request.getfixturevalue("postgres"))
+        yield f"sqlite:///{tmp_path}/studies.db"
+    else:
+        yield fresh_database(request.getfixturevalue("postgres"))
+    close_storages()

@@ -40,7 +40,33 @@ def plain_rows(url: str, text: str) -> list[Any]:
     import sqlalchemy as sa
 
     engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-    with engine.connect() as connection:
-        rows = list(connection.execute(sa.text(text)))
-    engine.dispose()
-    return rows
+    try:
+        with engine.connect() as connection:
+            return list(connection.execute(sa.text(text)))
+    finally:
+        engine.dispose()
+
+
+_opened: list[Any] = []
+
+
+def optuna_storage(url: str) -> Any:
+    """Optuna's own storage on an address, closed by the ``storage`` fixture."""
+    import optuna
+
+    opened = optuna.storages.RDBStorage(url.replace("postgresql://", "postgresql+psycopg://"))
+    return closed_later(opened)
+
+
+def closed_later(opened: Any) -> Any:
+    """Have a storage closed when the test ends."""
+    _opened.append(opened)
+    return opened
+
+
+def close_storages() -> None:
+    """Close what tests opened."""
+    while _opened:
+        opened = _opened.pop()
+        opened.remove_session()
+        opened.engine.dispose()
