@@ -63,8 +63,8 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """A connection that sees one consistent state."""
         with translated_errors(self.url), self.engine.connect() as connection:
-            if self.is_sqlite:
-                connection.exec_driver_sql("BEGIN")
+            begin = "BEGIN" if self.is_sqlite else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+            connection.exec_driver_sql(begin)
             try:
                 yield connection
             finally:

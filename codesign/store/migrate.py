@@ -63,10 +63,13 @@ def downgrade(url: str, revision: str) -> None:
 def open_database(url: str) -> Database:
     """A database ready for use: created if empty, upgraded if old, refused if foreign or newer."""
     database = Database(url)
-    found = _revisions(database)
-    if found.ours == HEAD and found.optuna is not None:
-        return database
-    upgrade(url)
+    try:
+        found = _revisions(database)
+        if found.ours != HEAD or found.optuna is None:
+            upgrade(url)
+    except BaseException:
+        database.close()
+        raise
     return database
 
 

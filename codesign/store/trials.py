@@ -398,3 +398,13 @@ def cached_storage(url: str) -> Any:
     from optuna.storages._cached_storage import _CachedStorage
 
     return _CachedStorage(fast_storage(url))
+
+
+def optuna_columns() -> dict[str, dict[str, str]]:
+    """Tables of the installed Optuna: column -> type, whether it may be empty."""
+    from optuna.storages._rdb.models import BaseModel
+
+    return {
+        table.name: {c.name: f"{c.type}{'' if c.nullable else ' not null'}" for c in table.columns}
+        for table in BaseModel.metadata.sorted_tables
+    }

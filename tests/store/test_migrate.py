@@ -1,0 +1,147 @@
+"""Whose database it is, which revision it has, and how it moves between revisions."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from codesign.errors import StoreError
+from codesign.store import fingerprint, migrate
+from codesign.store.database import Database
+from codesign.store.repository import Store
+from codesign.store.tables import metadata
+from codesign.study.run import run_study
+from tests.store.backends import optuna_storage
+from tests.study import toy
+
+
+def test_there_is_one_head_and_the_code_knows_it() -> None:
+    assert migrate.script_directory().get_heads() == [migrate.HEAD]
+
+
+def test_optunas_tables_are_those_we_write() -> None:
+    assert fingerprint.differences() == []
+
+
+def test_a_changed_table_of_optuna_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = {t: dict(c) for t, c in fingerprint.EXPECTED.items()}
+    changed["trials"]["priority"] = "INTEGER"
+    monkeypatch.setattr(fingerprint, "EXPECTED", changed)
+
+    with pytest.raises(StoreError, match=r"missing trials\.priority INTEGER"):
+        fingerprint.check_optuna_tables()
+
+
+def test_migrations_and_tables_agree(storage: str) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    migrate.upgrade(storage)
+    database = Database(storage)
+    with database.read() as connection:
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "compare_type": True,
+                "version_table": "codesign_alembic_version",
+                "include_name": lambda n, t, _: t != "table" or n.startswith("codesign_"),
+            },
+        )
+        found = compare_metadata(context, metadata)
+    database.close()
+
+    assert found == []
+
+
+def test_up_down_and_up_again_leaves_optunas_tables_alone(storage: str) -> None:
+    import optuna
+
+    migrate.upgrade(storage)
+    migrate.downgrade(storage, "base")
+    assert migrate.current(storage).ours is None
+    migrate.upgrade(storage)
+
+    assert migrate.current(storage) == migrate.Revisions("0002", "0002", "v3.2.0.a")
+    study = optuna.create_study(storage=optuna_storage(storage))
+    study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=2)
+    assert len(study.trials) == 2
+
+
+def test_a_database_of_the_revision_before_is_upgraded_and_keeps_its_trials(storage: str) -> None:
+    run_study(toy.recipe(), storage, trials_total=16)
+    migrate.downgrade(storage, "0001")
+
+    summary = run_study(toy.recipe(), storage, trials_total=32)
+
+    assert summary.trials_count == 32
+    assert migrate.current(storage).ours == "0002"
+
+
+def test_a_newer_database_is_refused(storage: str) -> None:
+    migrate.upgrade(storage)
+    database = Database(storage)
+    with database.write() as connection:
+        connection.execute(sa.text("UPDATE codesign_alembic_version SET version_num = '0099'"))
+    database.close()
+
+    with pytest.raises(StoreError, match="newer version of codesign"):
+        Store(storage)
+
+
+def test_another_applications_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE experiments (id INTEGER)")
+    before = path.read_bytes()
+
+    with pytest.raises(StoreError, match="belongs to another application"):
+        Store(f"sqlite:///{path}")
+
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("experiments",)]
+    assert len(before) == len(path.read_bytes())
+
+
+def test_an_optuna_database_is_welcome(storage: str) -> None:
+    import optuna
+
+    optuna.create_study(storage=optuna_storage(storage), study_name="theirs")
+
+    assert run_study(toy.recipe(), storage, trials_total=16).trials_count == 16
+    assert "theirs" in optuna.get_all_study_names(optuna_storage(storage))
+
+
+def test_names_taken_by_plain_optuna_are_refused(storage: str) -> None:
+    import optuna
+
+    from codesign.errors import StudyError
+
+    optuna.create_study(storage=optuna_storage(storage), study_name="toy")
+
+    with pytest.raises(StudyError, match="already exists"):
+        run_study(toy.recipe(), storage, trials_total=16)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql://root@localhost/x", "not supported"),
+        ("sqlite://", "in memory"),
+        ("sqlite:///:memory:", "in memory"),
+        ("://", "not an address"),
+        ("postgresql://nobody@127.0.0.1:1/none", "does not answer"),
+        ("sqlite:////nonexistent/folder/x.db", "cannot be opened"),
+    ],
+)
+def test_an_address_that_cannot_work_is_explained(url: str, words: str) -> None:
+    with pytest.raises(StoreError, match=words):
+        Store(url)
+
+
+def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are notes, not a database" * 100)
+
+    with pytest.raises(StoreError, match="not a SQLite database"):
+        Store(str(path))
