@@ -22,7 +22,7 @@ from codesign.hardware import Hardware, hardware
 from codesign.jobs import columned, flop_per_token, serving_result, training_result
 from codesign.machines import ACTIVATION_BYTES
 from codesign.metrics import METRICS, Metrics, Violations, WorkloadResult, metric
-from codesign.networks import Networks, networks
+from codesign.networks import Networks
 from codesign.rules import limit_violations, physical, rules_of, workload_rules
 from codesign.space import Space, Training
 from codesign.units import Array, ms_from_ns, s_from_ns
@@ -52,8 +52,8 @@ class Evaluation:
 
 def evaluate(candidates: Candidates, space: Space, catalog: Catalog) -> Evaluation:
     """Cost per token of every candidate at its best mapping, with everything that explains it."""
-    machines = hardware(candidates, catalog)
-    nets = networks_of(machines, space, catalog)
+    machines = hardware(candidates, catalog, largest_job(space))
+    nets = machines.nets
 
     results = tuple(
         training_result(name, work, machines, _pinned(space, name), catalog)
@@ -83,18 +83,15 @@ def evaluate(candidates: Candidates, space: Space, catalog: Catalog) -> Evaluati
     return Evaluation(space, machines, nets, results, watts, held, costs, metrics, totals, violations)
 
 
-def networks_of(machines: Hardware, space: Space, catalog: Catalog) -> Networks:
-    """Networks sized for the largest workload of the space."""
-    port_gbps = columned(machines.own.up.coding.raw_rate_gbps, len(machines))
-    cluster = float(max(work.accelerators_count for work in space.workloads.values()))
-    return networks(machines.candidates, catalog, machines.own.up_ports_count, port_gbps, cluster)
+def largest_job(space: Space) -> float:
+    """Accelerators of the largest workload: what the networks are sized for."""
+    return float(max(work.accelerators_count for work in space.workloads.values()))
 
 
 def physical_violations(candidates: Candidates, space: Space, catalog: Catalog) -> Violations:
     """Only the rules that need no workload: what repair works on."""
-    machines = hardware(candidates, catalog)
-    nets = networks_of(machines, space, catalog)
-    return physical(machines, nets, catalog)
+    machines = hardware(candidates, catalog, largest_job(space))
+    return physical(machines, machines.nets, catalog)
 
 
 def check_question(space: Space, catalog: Catalog) -> None:

@@ -28,6 +28,7 @@ from codesign.model.kernels.moe import MoeEngine
 from codesign.model.link.chain import Link, link
 from codesign.model.memory.chain import MemoryInputs, MemorySystem, memory_system
 from codesign.model.workload.machine import Machine
+from codesign.networks import Networks, networks
 from codesign.units import Array, Numeric, bytes_from_gb
 
 S = TypeVar("S")
@@ -60,6 +61,8 @@ class Hardware:
     catalog: Catalog
     own: Parts
     base: Parts  # of each row's platform
+    nets: Networks
+    base_nets: Networks
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -157,11 +160,14 @@ class Hardware:
             scale_up=replace(
                 _moved_tier(fabric.scale_up, up_rate, _delta_ns(self.own.up, self.base.up)),
                 domain_count=domain,
-                reduction_flag=reduces,
+                reduction_flag=reduces * (1.0 - self._direct),
+                exchange_rate_ratio=fabric.scale_up.exchange_rate_ratio
+                * self.base_nets.up.all_to_all_ratio
+                / self.nets.up.all_to_all_ratio,
             ),
             scale_out=replace(
                 _moved_tier(fabric.scale_out, out_rate, _delta_ns(self.own.out, self.base.out)),
-                contention_ratio=self.candidates.numbers("scale_out_oversubscription_ratio"),
+                contention_ratio=self.nets.out.permutation_ratio / self.base_nets.out.permutation_ratio,
             ),
         )
 
@@ -169,6 +175,11 @@ class Hardware:
         """Length of one cable of a network."""
         length = link_choices(self.candidates, self.catalog, prefix)["length_m"]
         return np.asarray(length, dtype=np.float64)
+
+    @property
+    def _direct(self) -> Array:
+        """1 where accelerators are wired to each other, so that no switch can reduce."""
+        return np.array([word == "no_switch" for word in self.nets.up_switch], dtype=np.float64)
 
     def straggler_ratio(self, ranks_count: float) -> Numeric:
         """Expected slowest rank over the mean: a loss per doubling of the ranks (calibration/training.yaml)."""
@@ -194,12 +205,21 @@ def _delta_ns(own: Link, base: Link) -> Array:
     )
 
 
-def hardware(candidates: Candidates, catalog: Catalog) -> Hardware:
-    """Chains of a batch and of its platforms."""
+def hardware(candidates: Candidates, catalog: Catalog, cluster_count: float) -> Hardware:
+    """Chains and networks of a batch and of its platforms, the networks sized for one job."""
     names = tuple(dict.fromkeys(candidates.platform))
-    base = _platform_parts(names, catalog) if names else parts_of(candidates, catalog)
     rows = np.array([names.index(name) for name in candidates.platform], dtype=np.intp)
-    return Hardware(candidates, catalog, parts_of(candidates, catalog), picked(base, rows))
+    platforms = platform_candidates(names)
+    parts = _platform_parts(names, catalog)
+    base_nets = _networks_of(platforms, parts, catalog, cluster_count).rows(rows)
+    own = parts_of(candidates, catalog)
+    nets = _networks_of(candidates, own, catalog, cluster_count)
+    return Hardware(candidates, catalog, own, picked(parts, rows), nets, base_nets)
+
+
+def _networks_of(candidates: Candidates, parts: Parts, catalog: Catalog, cluster_count: float) -> Networks:
+    port_gbps = np.broadcast_to(np.asarray(parts.up.coding.raw_rate_gbps, dtype=np.float64), (len(candidates),))
+    return networks(candidates, catalog, parts.up_ports_count, port_gbps, cluster_count)
 
 
 def parts_of(candidates: Candidates, catalog: Catalog) -> Parts:

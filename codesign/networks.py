@@ -1,8 +1,9 @@
 """The two networks of a batch: topology, hops, counts, and their share of failures and power."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from codesign.candidates import Candidates
 from codesign.catalog import Catalog
@@ -27,6 +28,15 @@ class Networks:
     out_radix_count: Array
     up_switch: list[str]
     out_switch: list[str]
+
+    def rows(self, at: NDArray[np.intp]) -> "Networks":
+        """Some rows, perhaps several times."""
+
+        def of(one: Topology) -> Topology:
+            return Topology(*(np.asarray(getattr(one, f.name))[at] for f in fields(Topology)))
+
+        switches = [[words[i] for i in at] for words in (self.up_switch, self.out_switch)]
+        return Networks(of(self.up), of(self.out), self.up_radix_count[at], self.out_radix_count[at], *switches)
 
 
 def switch_words(candidates: Candidates, prefix: str) -> list[str]:
