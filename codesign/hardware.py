@@ -93,7 +93,8 @@ class Hardware:
             moved["memory_rate_gbps"] = known["memory_rate_gbps"] * self.memory_ratio
         if "memory_frac" in known:
             moved["memory_frac"] = np.minimum(known["memory_frac"] * self.ratio(lambda p: share(p.memory)), 1.0)
-        return replace(engine, **moved)  # type: ignore[return-value]
+        out: S = replace(engine, **moved)  # type: ignore[type-var]  # asserted above
+        return out
 
     def _peak(self, dtype: str) -> Array:
         word = {"fp16": "bf16", "mxfp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}.get(dtype, dtype)
@@ -183,7 +184,8 @@ class Hardware:
 
     def straggler_ratio(self, ranks_count: float) -> Numeric:
         """Expected slowest rank over the mean: a loss per doubling of the ranks (calibration/training.yaml)."""
-        return 1.0 + self.catalog.constant("training", "stated", "straggler_frac") * np.log2(max(ranks_count, 1.0))
+        loss = self.catalog.constant("training", "stated", "straggler_frac")
+        return 1.0 + loss * float(np.log2(max(ranks_count, 1.0)))
 
 
 def _moved_tier(tier: Tier, rate_ratio: Array, delta_ns: Array) -> Tier:
@@ -200,9 +202,10 @@ def _moved_tier(tier: Tier, rate_ratio: Array, delta_ns: Array) -> Tier:
 
 def _delta_ns(own: Link, base: Link) -> Array:
     """Extra one-way latency of a link over the platform's, mean retries included."""
-    return np.asarray(own.coding.base_ns + own.transfer.retry_mean_ns) - np.asarray(
+    extra: Array = np.asarray(own.coding.base_ns + own.transfer.retry_mean_ns) - np.asarray(
         base.coding.base_ns + base.transfer.retry_mean_ns
     )
+    return extra
 
 
 def hardware(candidates: Candidates, catalog: Catalog, cluster_count: float) -> Hardware:
@@ -268,7 +271,8 @@ def picked(struct: S, rows: Any) -> S:
             values[name] = picked(value, rows)
         elif np.ndim(value) == 1 and len(value) > 1:
             values[name] = value[rows]
-    return type(struct)(**values)  # type: ignore[return-value]
+    out: S = type(struct)(**values)  # type: ignore[misc]  # asserted above
+    return out
 
 
 def up_ports_count(candidates: Candidates) -> Array:

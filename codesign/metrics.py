@@ -84,8 +84,7 @@ class Violations:
 
     def feasible(self) -> NDArray[np.bool_]:
         """(n,) rows that break no rule."""
-        ok: NDArray[np.bool_] = (self.excess <= 0.0).all(axis=0)
-        return ok
+        return np.asarray((self.excess <= 0.0).all(axis=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

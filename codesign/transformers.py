@@ -2,14 +2,31 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from typing import Protocol
 
 import numpy as np
 
-from codesign.cases.rows import CaseRows
 from codesign.catalog.models import ModelRecord, StateLayer, load_models, model_record
 from codesign.errors import nearest
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Array
+
+
+class Rows(Protocol):
+    """Rows of a table by column, as `codesign.cases.rows.CaseRows` has them."""
+
+    def __len__(self) -> int:
+        """How many."""
+        ...
+
+    def text(self, name: str) -> list[str]:
+        """A column as words."""
+        ...
+
+    def numbers(self, name: str) -> Array:
+        """A column as numbers, NaN where there is none."""
+        ...
+
 
 #: column of a case file -> numbers of `shape_of` that it replaces
 _COLUMNS = {
@@ -101,7 +118,7 @@ def transformer_of(names: Sequence[str]) -> Transformer:
     return _columns([shapes[name] for name in names])
 
 
-def transformer_from_rows(rows: CaseRows) -> tuple[Transformer, list[str | None]]:
+def transformer_from_rows(rows: Rows) -> tuple[Transformer, list[str | None]]:
     """Shapes of case rows, and why a row cannot be modelled (None where it can).
 
     A row's own cells win; models.yaml fills what they leave open. A model that is in neither is refused, and its
@@ -129,9 +146,9 @@ def _merged(shape: dict[str, float], own: dict[str, float]) -> dict[str, float]:
         scale = merged["layers_count"] / shape["layers_count"]
         for kind in ("attention", "linear"):
             merged[f"{kind}_layers_count"] = round(shape[f"{kind}_layers_count"] * scale)
-        merged["moe_layers_count"] = max(merged["layers_count"] - shape["dense_layers_count"], 0.0) if (
-            shape["moe_layers_count"]
-        ) else 0.0
+        merged["moe_layers_count"] = (
+            max(merged["layers_count"] - shape["dense_layers_count"], 0.0) if (shape["moe_layers_count"]) else 0.0
+        )
         if not shape["moe_layers_count"]:
             merged["dense_layers_count"] = round(shape["dense_layers_count"] * scale)
     if not latent:

@@ -75,13 +75,13 @@ class Catalog:
         Raises:
             CatalogError: no such law, group or constant.
         """
-        place: Mapping[str, Any] = self.constants
+        place: Any = self.constants
         for key in (law, group, name):
             if key not in place:
                 raise CatalogError(f"catalog calibration/{law}.yaml: no {key!r}{nearest(key, place)}")
             place = place[key]
-        assert isinstance(place, Constant)
-        return place.value
+        found: Constant = place
+        return found.value
 
 
 @cache

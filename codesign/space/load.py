@@ -71,7 +71,8 @@ def _path(loc: tuple[int | str, ...], document: Document) -> tuple[int | str, ..
     path: tuple[int | str, ...] = ()
     here: Any = document.data
     for step in loc:
-        if (isinstance(here, dict) and step in here) or (isinstance(here, list) and isinstance(step, int)):
+        known: Any = here if isinstance(here, dict) else range(len(here)) if isinstance(here, list) else ()
+        if step in known:
             path = (*path, step)
             here = here[step]
         elif step not in _MEMBERS and not str(step).startswith(("constrained", "function", "tagged", "dict", "tuple")):

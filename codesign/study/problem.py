@@ -193,7 +193,8 @@ class SpaceProblem:
 
         columns = {name: [value] for name, value in trial["design"].items()}
         candidates = assemble(columns, 1, self.space.model_copy(update={"base": trial["platform"]}))
-        return elasticities(candidates, self.space, self.catalog)
+        found: list[dict[str, Any]] = elasticities(candidates, self.space, self.catalog)
+        return found
 
     def screen(self, columns: Mapping[str, NDArray[Any]]) -> tuple[Array, Array]:
         """Objectives (n, k) and constraints (n, r) of n designs, one column per parameter, without repair."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from codesign.space import Choices, Range
 from codesign.study.repair import DIRECTIONS, Change, Row, repair
 
-OPTIONS = {
+OPTIONS: dict[str, Choices | Range] = {
     "scale_up_lanes_count": Choices(choices=(8, 16, 32, 64)),
     "cooling": Choices(choices=("air", "liquid")),
     "power_cap_w": Range(low=400, high=1400, step=100),
