@@ -165,7 +165,11 @@ def scale_out_values(catalog: Catalog, accelerator: str, network: str) -> dict[s
         raise CatalogError(f"no network class {network!r}{nearest(network, NETWORKS)}")
     values = _first(catalog, "networks", [network])
     facts = catalog.technology("accelerators", accelerator)
-    line = facts["nic_rate_gbps"].value if "nic_rate_gbps" in facts else catalog.value("topologies", "default_nic", "nic_rate_gbps")  # noqa: E501
+    line = (
+        facts["nic_rate_gbps"].value
+        if "nic_rate_gbps" in facts
+        else catalog.value("topologies", "default_nic", "nic_rate_gbps")
+    )
     known = {f.name for f in fields(Tier)}
     return _every_field({k: v for k, v in values.items() if k in known}) | {
         "rate_gbps": line * values["rate_frac"],
@@ -215,4 +219,3 @@ def fabric_refusal(catalog: Catalog, accelerator: str) -> str | None:
     if "scale_up_rate_gbytes_per_s" not in known[accelerator]:
         return f"accelerator {accelerator!r} has no scale_up_rate_gbytes_per_s in accelerators.yaml"
     return None
-

@@ -7,7 +7,12 @@ import numpy as np
 from codesign.cases.rows import CaseRows, Predictions
 from codesign.catalog import Catalog
 from codesign.model.fabric.algorithms import (
-    halving_pass_ns, message_step_ns, pipelined_ns, ring_exchange_ns, ring_load_count, ring_pass_ns,
+    halving_pass_ns,
+    message_step_ns,
+    pipelined_ns,
+    ring_exchange_ns,
+    ring_load_count,
+    ring_pass_ns,
 )  # fmt: skip
 from codesign.units import Array, Numeric
 
@@ -157,7 +162,7 @@ def _time_ns(rows: CaseRows, i: int) -> float:
     return rounds_ns(stages(_dimensions(rows, i), rows.text("collective")[i], size, nested), np.ceil(chunks / active))
 
 
-def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
+def predict(rows: CaseRows, catalog: Catalog) -> Predictions:  # noqa: ARG001 - every adapter has the same form
     """Time of the slowest rank."""
     refused = [_refusal(rows, i) for i in range(len(rows))]
     time: Array = np.full(len(rows), np.nan)

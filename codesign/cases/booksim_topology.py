@@ -83,7 +83,8 @@ def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
     label = [""] * len(rows)
     for i, reason in enumerate(refused):
         if reason is None:
-            accepted[i], latency[i], zero[i], saturation = replay(rows, i, constants_of(catalog, rows.text("topology")[i]))
+            values = constants_of(catalog, rows.text("topology")[i])
+            accepted[i], latency[i], zero[i], saturation = replay(rows, i, values)
             calm = rows.numbers("injection_rate")[i] <= CALM_FRAC * saturation
             label[i] = "below 70 % of saturation" if calm else "above"
     measured = rows.numbers("plat_avg")

@@ -19,7 +19,7 @@ def _interval_s(rows: CaseRows) -> Array:
     return np.asarray(np.where(np.isfinite(stated), stated, factor * by_rule))
 
 
-def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
+def predict(rows: CaseRows, catalog: Catalog) -> Predictions:  # noqa: ARG001 - every adapter has the same form
     """Useful share with stops arriving at random."""
     stated = [rows.numbers(name) for name in ("system_mtbf_s", "checkpoint_s", "restart_s")]
     refused = [None if np.all(np.isfinite(row)) else "times are not stated" for row in zip(*stated, strict=True)]

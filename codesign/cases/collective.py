@@ -9,8 +9,16 @@ from codesign.cases.rows import CaseRows, Predictions
 from codesign.catalog import Catalog
 from codesign.fabrics import HOST_COUNT, architecture_names, fabric_of, fabric_refusal, wire_bytes_per_value
 from codesign.model.fabric.collectives import (
-    Fabric, all_gather_ns, all_reduce_ns, all_to_all_ns, broadcast_ns, distinct_ranks_count, inner_count,
-    moe_exchange_ns, point_to_point_ns, reduce_scatter_ns,
+    Fabric,
+    all_gather_ns,
+    all_reduce_ns,
+    all_to_all_ns,
+    broadcast_ns,
+    distinct_ranks_count,
+    inner_count,
+    moe_exchange_ns,
+    point_to_point_ns,
+    reduce_scatter_ns,
 )  # fmt: skip
 from codesign.units import Array
 
@@ -92,7 +100,7 @@ def _domains(rows: CaseRows) -> Array:
     return np.where(named & (nodes > 1.0), ranks / nodes, np.nan)
 
 
-def _exchange_word(word: str, library: str, version: str, collective: str) -> str:
+def _exchange_word(library: str, version: str, collective: str) -> str:
     if "low latency" in collective:
         return "deepep_ll"
     return "deepep_v2_context" if version.upper().startswith("V2") and "deepep" in library.lower() else "deepep_ht"
@@ -104,7 +112,7 @@ def fabric_rows(rows: CaseRows, catalog: Catalog) -> Fabric:
     texts = [rows.text(n) for n in ("library", "algorithm", "scale_out", "lib_version", "collective")]
     libraries = [_library(library, algorithm) for library, algorithm, *_ in zip(*texts, strict=True)]
     networks = [_network(word) for word in texts[2]]
-    kernels = [_exchange_word(_word(c), library, a or v, c) for library, a, _, v, c in zip(*texts, strict=True)]
+    kernels = [_exchange_word(library, a or v, c) for library, a, _, v, c in zip(*texts, strict=True)]
     nics = [_nic_gbps(word, n) for word, n in zip(texts[2], per_node, strict=True)]
     # serving engines time captured graphs, libraries their own launches
     eager = [not word.startswith("vllm") for word in libraries]
@@ -139,7 +147,7 @@ def _chosen_ns(rows: CaseRows, catalog: Catalog) -> Array:
 
 def _exchange_sizes(rows: CaseRows, catalog: Catalog) -> tuple[Array, Array, Array]:
     kernel = [
-        _exchange_word(_word(c), library, a or v, c)
+        _exchange_word(library, a or v, c)
         for c, library, v, a in zip(
             rows.text("collective"), rows.text("library"), rows.text("lib_version"), rows.text("algorithm"), strict=True
         )

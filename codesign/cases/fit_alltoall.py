@@ -87,11 +87,11 @@ def fit_one(traffic: Traffic, line_gbps: Array, measured_ns: Array, latency: boo
     """Constants of one kernel and phase; whether it de-duplicates and how much it narrows are tried in turn."""
     names = list(PARAMETERS)
     start, low, high = (np.array([PARAMETERS[n][i] for n in names]) for i in range(3))
-    best_cost, best = np.inf, {}
+    best_cost, best = np.inf, dict[str, float]()
     for copies_flag, narrow_frac in itertools.product((1.0,) if latency else (0.0, 1.0), (1.0, 0.5, 0.25, 0.0)):
         fixed = {"copies_flag": copies_flag, "narrow_frac": narrow_frac}
 
-        def residual(x: Array, fixed: Mapping[str, float] = fixed) -> Array:
+        def residual(x: Array, fixed: dict[str, float] = fixed) -> Array:
             values = dict(zip(names, x, strict=True)) | fixed
             return np.asarray(np.log(times_ns(traffic, values, line_gbps) / measured_ns))
 

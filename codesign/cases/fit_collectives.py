@@ -9,7 +9,13 @@ from codesign.cases.rows import CaseRows, read_rows
 from codesign.catalog import Catalog
 from codesign.catalog.architectures import lineage
 from codesign.model.fabric.collectives import (
-    NEVER_NS, Fabric, Tier, all_gather_ns, all_reduce_ns, all_to_all_ns, reduce_scatter_ns,
+    NEVER_NS,
+    Fabric,
+    Tier,
+    all_gather_ns,
+    all_reduce_ns,
+    all_to_all_ns,
+    reduce_scatter_ns,
 )  # fmt: skip
 from codesign.resources import case_data
 from codesign.units import Array, gbps_from_gbytes_per_s

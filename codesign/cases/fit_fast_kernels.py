@@ -5,7 +5,7 @@ engines; they are found on a coarse grid, the continuous constants by least squa
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -33,6 +33,16 @@ PARAMETERS: dict[str, tuple[float, float, float]] = {
     "switch_rate_ratio": (0.7, 0.2, 1.2),
     "host_fast_ns": (20000.0, 5000.0, 60000.0),
     "host_library_ns": (30000.0, 5000.0, 100000.0),
+}
+#: what measurements of eight accelerators on a mesh can tell
+MESH_CONSTANTS = ("fast_launch_ns", "fast_rate_frac", "fast_barrier_ns")
+OPEN_POLICY = {
+    "fast_one_shot_bytes": UNLIMITED_BYTES,
+    "fast_one_shot_power_ratio": 0.0,
+    "fast_two_shot_bytes": UNLIMITED_BYTES,
+    "switch_start_bytes": UNLIMITED_BYTES,
+    "fast_domain_count": 1e9,
+    "hop_ns": 1e6,  # rings never compete at these sizes
 }
 NONE_BYTES = 1.0  # a limit below every message: the kernel is never used
 #: policy -> values tried
@@ -89,17 +99,23 @@ def eager_of(rows: CaseRows) -> Array:
     return np.array([float("eager" in word) for word in rows.text("backend")])
 
 
-def fit_one(rows: CaseRows, ring: Mapping[str, float], catalog: Catalog, engine: str, rack: bool) -> dict[str, float]:
-    """Constants of one engine on one architecture."""
+def policies(reach_count: float) -> Iterator[dict[str, float]]:
+    """Every combination of size limits, for kernels that map the memory of so many ranks."""
+    for point in itertools.product(*POLICIES.values()):
+        yield dict(zip(POLICIES, point, strict=True)) | {"fast_domain_count": reach_count}
+
+
+def fit_one(
+    rows: CaseRows, ring: Mapping[str, float], catalog: Catalog, tried: Iterable[dict[str, float]]
+) -> dict[str, float]:
+    """Constants of one engine on one architecture, with the best of the policies tried."""
     line, eager, measured = line_rates_gbps(rows, catalog), eager_of(rows), 1e3 * rows.numbers("latency_us")
     names = list(PARAMETERS)
     start, low, high = (np.array([PARAMETERS[n][i] for n in names]) for i in range(3))
-    fixed = {"fast_domain_count": TRAY_COUNT if rack and engine != "mnnvl" else 1e9}
-    best_cost, best = np.inf, {}
-    for point in itertools.product(*POLICIES.values()):
-        policy = dict(zip(POLICIES, point, strict=True)) | fixed
+    best_cost, best = np.inf, dict[str, float]()
+    for policy in tried:
 
-        def residual(x: Array, policy: Mapping[str, float] = policy) -> Array:
+        def residual(x: Array, policy: dict[str, float] = policy) -> Array:
             own = dict(zip(names, x, strict=True)) | policy
             return np.asarray(np.log(times_ns(rows, tier_of(ring, own, line, eager)) / measured))
 
@@ -120,7 +136,34 @@ def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
     for part, engine in sorted(set(zip(parts, engines, strict=True))):
         chosen = [i for i, pair in enumerate(zip(parts, engines, strict=True)) if pair == (part, engine)]
         ring = ring_constants(catalog, part.removesuffix("_rack"))
-        out[f"{part}_{engine}"] = fit_one(rows.pick(chosen), ring, catalog, engine, part.endswith("_rack"))
+        tray = part.endswith("_rack") and engine != "mnnvl"
+        tried = policies(TRAY_COUNT if tray else 1e9)
+        out[f"{part}_{engine}"] = fit_one(rows.pick(chosen), ring, catalog, tried)
+    return out | fit_meshes(catalog)
+
+
+def _mesh_rows() -> CaseRows:
+    """Low-latency kernels measured on full meshes, in the columns of the engine sweep."""
+    rows = next(part for part in read_rows(case_data() / "collectives.csv") if part.kind == "collective")
+    mine = rows.pick([i for i, name in enumerate(rows.text("library")) if name.startswith("vLLM custom")])
+    columns = {
+        "case": mine.text("case"),
+        "accelerator": mine.text("accelerator"),
+        "message_bytes": mine.text("msg_bytes"),
+        "num_gpus": mine.text("n_accel"),
+        "latency_us": mine.text("time_us"),
+        "engine": ["vllm_tuned" if "tuned" in name else "vllm" for name in mine.text("library")],
+    }
+    return CaseRows(mine.file, mine.kind, columns)
+
+
+def fit_meshes(catalog: Catalog) -> dict[str, dict[str, float]]:
+    """The same constants on full meshes, before and after the engine tuned its kernel."""
+    rows, out = _mesh_rows(), {}
+    for part, engine in sorted({(lineage(a)[1], e) for a, e in zip(rows.text("accelerator"), rows.text("engine"), strict=True)}):  # noqa: E501
+        mine = [i for i in range(len(rows)) if (lineage(rows.text("accelerator")[i])[1], rows.text("engine")[i]) == (part, engine)]  # noqa: E501
+        found = fit_one(rows.pick(mine), ring_constants(catalog, "hopper"), catalog, [OPEN_POLICY])
+        out[f"{part}_{engine}"] = {name: found[name] for name in MESH_CONSTANTS}
     return out
 
 

@@ -69,7 +69,7 @@ def fit_one(rows: CaseRows) -> dict[str, float]:
     return dict(zip(names, map(float, found.x), strict=True))
 
 
-def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
+def fit(catalog: Catalog) -> dict[str, dict[str, float]]:  # noqa: ARG001 - every fit has the same form
     """Constants per topology, and of the transport."""
     (flows,) = read_rows(case_data() / "reference" / "htsim.csv")
     (rows,) = read_rows(case_data() / "reference" / "booksim_topology.csv")

@@ -61,7 +61,7 @@ def _chosen(rows: CaseRows, group: str) -> list[int]:
             "efa": "efa" in network,
             "infiniband": "ib" in network or "infiniband" in network,
         }[group]
-        if mine and rows.text("grade")[i] == "A" or (mine and group == "infiniband"):
+        if (mine and rows.text("grade")[i] == "A") or (mine and group == "infiniband"):
             out.append(i)
     return out
 

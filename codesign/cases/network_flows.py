@@ -4,15 +4,19 @@ Used to replay a flit simulator: channel loads and a fair filling of the channel
 hops the latency. The closed forms of `codesign.model.fabric.traffic` are tested against these enumerations.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from codesign.units import Array
 
-Path = list[tuple[float, list[tuple[int, ...]]]]  # (share, channels) of the ways one packet may take
+Flags = NDArray[np.bool_]
+Hops = list[tuple[int, ...]]
+Path = list[tuple[float, Hops]]  # (share, channels) of the ways one packet may take
 LOCAL_CYCLES, GLOBAL_CYCLES = 10.0, 100.0  # dragonfly channels
 OUT = -9  # first number of an ejection channel
 
@@ -27,7 +31,7 @@ class Flows:
     wire_cycles: float  # mean channel latency of a path
     reach_cycles: Array  # (channel,) latency of each channel
 
-    ejects: Array  # (channel,) whether the channel leads out of the network
+    ejects: Flags  # (channel,) whether the channel leads out of the network
 
     @property
     def busiest(self) -> float:
@@ -86,7 +90,8 @@ def _grid_path(source: int, target: int, k: int, n: int, wrap: bool) -> Path:
         grown: Path = []
         for share, channels in ways:
             for part, sign, steps in options:
-                place, hops = list(here), []
+                place = list(here)
+                hops: Hops = []
                 for _ in range(steps):
                     hops.append((_number(place, k), d, sign))
                     place[d] = (place[d] + sign) % k
@@ -102,14 +107,14 @@ def _tree_path(source: int, target: int, k: int, n: int) -> Path:
     A level is one channel of as many lanes as nodes below it: random ways share the lanes evenly.
     """
     height = next(h for h in range(1, n + 1) if source // k**h == target // k**h)
-    up = [(1, level, source // k**level) for level in range(1, height)]
-    down = [(-1, level, target // k**level) for level in range(1, height)]
+    up: Hops = [(1, level, source // k**level) for level in range(1, height)]
+    down: Hops = [(-1, level, target // k**level) for level in range(1, height)]
     return [(1.0, up + down)]
 
 
 def _flat_router(node: int, k: int, c: int) -> int:
     """Nodes stand on a square grid; each router serves a square of them."""
-    side = round(c**0.5)
+    side = math.isqrt(c)
     width = k * side
     return node % width // side + node // width // side * k
 
@@ -135,9 +140,11 @@ def _dragonfly_path(source: int, target: int, p: int) -> Path:
         return [(1.0, [] if r == s else [(0, r, s)])]
     out = g * a + (t - g - 1) % (groups - 1) // h
     into = t * a + (g - t - 1) % (groups - 1) // h
-    hops = [(0, r, out)] if r != out else []
+    hops: Hops = [(0, r, out)] if r != out else []
     hops.append((1, g, t))
-    return [(1.0, hops + ([(0, into, s)] if into != s else []))]
+    if into != s:
+        hops.append((0, into, s))
+    return [(1.0, hops)]
 
 
 def _latency(topology: str, channel: tuple[int, ...], k: int) -> float:
@@ -168,7 +175,7 @@ def paths(topology: str, k: int, n: int, c: int) -> Callable[[int, int], Path]:
         "fattree": lambda s, t: _tree_path(s, t, k, n),
         "flatfly": lambda s, t: _flat_path(s, t, k, n, c),
         "dragonflynew": lambda s, t: _dragonfly_path(s, t, k),
-        "fly": lambda s, t: [(1.0, [])],
+        "fly": lambda *_: [(1.0, [])],
     }
     return ways[topology]
 
@@ -180,7 +187,7 @@ def flows(topology: str, k: int, n: int, c: int, nodes: int, traffic: str) -> Fl
     numbers: dict[tuple[int, ...], int] = {}
     entries: list[tuple[int, int, float]] = []
     routers, wire, ways = 0.0, 0.0, 0
-    base = k * round(c**0.5)  # a concentrated network counts its nodes along each dimension
+    base = k * math.isqrt(c)  # a concentrated network counts its nodes along each dimension
     for source in range(nodes):
         targets = list(destinations(traffic, source, nodes, base, n))
         ways = max(ways, len(targets))

@@ -20,7 +20,7 @@ def _parameter(text: str, name: str, default: float) -> float:
     return float(found[1]) if found else default
 
 
-def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
+def predict(rows: CaseRows, catalog: Catalog) -> Predictions:  # noqa: ARG001 - every adapter has the same form
     """Mean of the slowest of N."""
     words, texts, count = rows.text("distribution"), rows.text("parameters"), rows.numbers("N")
     refused = [

@@ -169,7 +169,9 @@ def topology(inputs: TopologyInputs) -> Topology:
         hops_count=np.where(torus, hops, np.where(mesh, 0.0, np.where(dragonfly, 3.0, clos_hops))),
         worst_hops_count=np.where(torus, 2.0 * hops, np.where(mesh, 0.0, np.where(dragonfly, 3.0, deep))),
         bisection_frac=np.where(torus, 1.0 / share, np.where(switched, 1.0 / ratio, 0.5)),
-        all_to_all_ratio=np.where(torus, share, np.where(switched, ratio * balance, np.where(dragonfly, balance_fly, 1.0))),
+        all_to_all_ratio=np.where(
+            torus, share, np.where(switched, ratio * balance, np.where(dragonfly, balance_fly, 1.0))
+        ),
         permutation_ratio=np.where(
             torus, share, np.where(mesh, others, np.where(dragonfly, 2.0, ratio * balance))
         ),
