@@ -1,12 +1,11 @@
 """Read the catalog from YAML. Every complaint names the file and the fact.
 
 Layout of ``data/``: ``sources.yaml`` is the one bibliography; ``calibration/NAME.yaml`` holds fitted constants
-(group -> name -> Constant); ``models.yaml`` and ``platforms.yaml`` describe whole transformers and machines; every other
-``KIND.yaml`` holds facts (technology -> name -> Fact).
+(group -> name -> Constant); ``models.yaml`` and ``platforms.yaml`` describe whole transformers and machines; every
+other ``KIND.yaml`` holds facts (technology -> name -> Fact).
 """
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from codesign.catalog.parsed import Data, digest_of, parsed
 from codesign.catalog.schema import Constant, Fact, Source
 from codesign.errors import CatalogError, nearest
 from codesign.resources import catalog_data
 from codesign.units import unit_of
-from codesign.yaml12 import read_yaml
 
 T = TypeVar("T")
 Facts = Mapping[str, Fact]
@@ -93,37 +92,32 @@ def load_catalog(data: Path | None = None) -> Catalog:
             than the one it declares.
     """
     folder = data or catalog_data()
-    sources = _read(folder / "sources.yaml", TypeAdapter(dict[str, Source]))
+    data_of = parsed(folder)
+    sources = _read(data_of, "sources.yaml", TypeAdapter(dict[str, Source]))
     shape = TypeAdapter(dict[str, dict[str, Fact]])
-    facts = {path.stem: _read(path, shape) for path in _fact_files(folder)}
+    facts = {name.removesuffix(".yaml"): _read(data_of, name, shape) for name in _fact_files(data_of)}
     for kind, technologies in facts.items():
         for technology, entries in technologies.items():
             for name, fact in entries.items():
                 _check(f"{kind}.yaml:{technology}.{name}", name, fact, sources)
     fits = TypeAdapter(dict[str, dict[str, Constant]])
-    constants = {path.stem: _read(path, fits) for path in sorted((folder / "calibration").glob("*.yaml"))}
-    return Catalog(facts=facts, constants=constants, sources=sources, digest=_digest(folder))
+    constants = {Path(name).stem: _read(data_of, name, fits) for name in data_of if name.startswith("calibration/")}
+    return Catalog(facts=facts, constants=constants, sources=sources, digest=digest_of(folder))
 
 
-def _fact_files(folder: Path) -> Iterable[Path]:
+def _fact_files(data: Data) -> list[str]:
     special = {"sources.yaml", "models.yaml", "architectures.yaml", "platforms.yaml", "baselines.yaml"}
-    return [path for path in sorted(folder.glob("*.yaml")) if path.name not in special]
+    return [name for name in data if "/" not in name and name not in special]
 
 
-def _digest(folder: Path) -> str:
-    """Hash over every data file, so that a study knows which facts it was run on."""
-    hasher = hashlib.sha256()
-    for path in sorted(folder.rglob("*.yaml")):
-        hasher.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return hasher.hexdigest()[:16]
-
-
-def _read(path: Path, shape: TypeAdapter[T]) -> T:
+def _read(data: Data, file: str, shape: TypeAdapter[T]) -> T:
+    if file not in data:
+        raise CatalogError(f"catalog: no file {file}")
     try:
-        return shape.validate_python(read_yaml(path))
+        return shape.validate_python(data[file])
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r:.80})" for e in error.errors()[:20]]
-        raise CatalogError("\n".join(f"{path.name}:{line}" for line in lines)) from error
+        raise CatalogError("\n".join(f"{Path(file).name}:{line}" for line in lines)) from error
 
 
 def _check(place: str, name: str, fact: Fact, sources: Mapping[str, Source]) -> None:

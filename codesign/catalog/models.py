@@ -6,9 +6,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from codesign.catalog.parsed import parsed
 from codesign.errors import CatalogError, nearest
 from codesign.resources import catalog_data
-from codesign.yaml12 import read_yaml
 
 Count = int
 
@@ -102,7 +102,7 @@ def load_models(data: Path | None = None) -> Models:
     """
     path = (data or catalog_data()) / "models.yaml"
     try:
-        return TypeAdapter(Models).validate_python(read_yaml(path))
+        return TypeAdapter(Models).validate_python(parsed(path.parent)[path.name])
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r:.80})" for e in error.errors()[:20]]
         raise CatalogError("\n".join(f"{path.name}:{line}" for line in lines)) from error

@@ -8,9 +8,9 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from codesign.catalog.load import Catalog
+from codesign.catalog.parsed import parsed
 from codesign.errors import CatalogError, nearest
 from codesign.resources import catalog_data
-from codesign.yaml12 import read_yaml
 
 
 class Decision(BaseModel):
@@ -61,7 +61,7 @@ def load_platforms(data: Path | None = None) -> Mapping[str, Platform]:
     """
     path = (data or catalog_data()) / "platforms.yaml"
     try:
-        file = TypeAdapter(_File).validate_python(read_yaml(path))
+        file = TypeAdapter(_File).validate_python(parsed(path.parent)[path.name])
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:20]]
         raise CatalogError("\n".join(f"{path.name}:{line}" for line in lines)) from error
