@@ -1,8 +1,8 @@
 """The YAML of a catalog folder as plain data, parsed once per content.
 
 Parsing is most of the time of a cold start, so the shipped catalog is kept as JSON in the user's cache folder, under
-the hash of the files it came from. It is only a shortcut: what is read from it passes the same schema as the files, other
-content has another name, and where the folder cannot be used the files are parsed.
+the hash of the files it came from. It is only a shortcut: what is read from it passes the same schema as the files,
+other content has another name, and where the folder cannot be used the files are parsed.
 """
 
 import hashlib
