@@ -87,7 +87,11 @@ class Coding:
 
     def unit(self, internal: Array) -> Array:
         """Unit points of an internal matrix: the middle of its cell where a parameter has steps."""
-        return np.stack([_unit(self.parameters[name], internal[:, i]) for i, name in enumerate(self.names)], axis=1)
+        return np.stack([self.unit_column(i, internal[:, i]) for i in range(len(self.names))], axis=1)
+
+    def unit_column(self, i: int, internal: Array) -> Array:
+        """Places in the unit interval of internal values of parameter ``i``."""
+        return _unit(self.parameters[self.names[i]], internal)
 
     def rows(self, internal: Array) -> list[dict[str, Value]]:
         """The suggestion as the problem reads it."""

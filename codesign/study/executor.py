@@ -1,8 +1,8 @@
 """Where rows are evaluated: in this process, or elsewhere behind the same three verbs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from codesign.study.parameters import Value
 from codesign.study.problem_protocol import Evaluated, Problem, ProblemRecipe, check_evaluated
@@ -50,6 +50,45 @@ class Executor(Protocol):
     def close(self) -> None:
         """Stop whatever `start` started."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a task given to a pool: a result, or the reason why its worker was lost."""
+
+    key: Any
+    result: Any
+    lost: str | None
+
+
+class InlinePool:
+    """A pool of this one process."""
+
+    workers_count = 1
+    local = True
+
+    def __init__(self) -> None:
+        self._problem: Problem | None = None
+        self._queue: list[tuple[Any, Callable[..., Any], tuple[Any, ...]]] = []
+
+    def start(self, recipe: ProblemRecipe) -> None:
+        """Build the problem."""
+        self._problem = recipe()
+
+    def submit(self, key: Any, function: Callable[..., Any], *arguments: Any) -> None:
+        """Queue ``function(problem, *arguments)``."""
+        self._queue.append((key, function, arguments))
+
+    def poll(self, timeout_s: float) -> list[Outcome]:  # noqa: ARG002
+        """Run the oldest task."""
+        if not self._queue:
+            return []
+        key, function, arguments = self._queue.pop(0)
+        return [Outcome(key, function(self._problem, *arguments), None)]
+
+    def close(self) -> None:
+        """Forget the queue."""
+        self._queue.clear()
 
 
 class InlineExecutor:

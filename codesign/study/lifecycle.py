@@ -15,10 +15,11 @@ import numpy as np
 from codesign.errors import StudyError, UsageError
 from codesign.store.database import utc_now
 from codesign.store.repository import Store, StudyRecord
+from codesign.store.sweeps import SweepRecord
 from codesign.study.coding import Coding
 from codesign.study.fronts import excess
 from codesign.study.liveness import actor, dead
-from codesign.study.parameters import Value, check_parameters, to_json
+from codesign.study.parameters import Value, check_parameters, from_json, to_json
 from codesign.study.policy import BLIND, resolve
 from codesign.study.problem_protocol import Problem
 from codesign.study.progress import counting
@@ -98,24 +99,30 @@ def create_study(
 
 def check_same(study: StudyRecord, problem: Problem) -> None:
     """Refuse to mix answers of different questions, facts or code in one study."""
-    changed = {
-        word: (getattr(study, key), now)
-        for key, now in _what(problem).items()
-        if (word := _WORDS.get(key)) and getattr(study, key) != now
-    }
-    for word, old, now in (
-        ("seed", study.seed, problem.seed),
-        ("batch size", study.batch_count, problem.batch_count),
-        ("parameters", dict(study.parameters), to_json(problem.parameters)),
-    ):
-        if old != now:
-            changed[word] = (old, now)
+    changed = question(study, problem)
+    if study.batch_count != problem.batch_count:
+        changed.append(("batch size", str(study.batch_count), str(problem.batch_count)))
     if changed:
-        shown = "; ".join(f"{word} was {_short(old)}, is {_short(now)}" for word, (old, now) in changed.items())
+        words = " and ".join(word for word, _, _ in changed)
+        shown = "; ".join(f"{word} was {old}, is {new}" for word, old, new in changed)
         raise StudyError(
-            f"study {study.name!r} was begun with another {' and '.join(changed)} ({shown}); its trials would not "
+            f"study {study.name!r} was begun with another {words} ({shown}); its trials would not "
             f"compare. Take its best designs into a new study: codesign study copy {study.name} NEW --rebase"
         )
+
+
+def question(record: StudyRecord | SweepRecord, problem: Problem) -> list[tuple[str, str, str]]:
+    """What of a problem differs from what a study or sweep was begun with: word, then, now."""
+    pairs: list[tuple[str, object, object]] = [
+        ("space", record.space_digest, problem.space_digest),
+        ("catalog", record.catalog_digest, problem.catalog_digest),
+        ("code", record.code_version, problem.code_version),
+        ("seed", record.seed, problem.seed),
+        ("parameters", dict(record.parameters), to_json(problem.parameters)),
+        ("objectives", record.objectives, tuple((n, d) for n, d in problem.objectives)),
+        ("rules", record.rules, tuple(problem.rules)),
+    ]
+    return [(word, _short(old), _short(new)) for word, old, new in pairs if old != new]
 
 
 def request(store: Store, name: str, verb: str, reason: str = "") -> str:
@@ -173,8 +180,6 @@ def best_rows(store: Store, study: StudyRecord, keep: int) -> list[dict[str, Val
     columns, counts = counting(store, study)
     if not counts.any():
         return []
-    from codesign.study.parameters import from_json
-
     signs = np.array([1.0 if d == "minimize" else -1.0 for _, d in study.objectives])
     told = Told(columns.internal[counts], columns.values[counts] * signs, excess(columns.constraints[counts]))
     order = best_first(told)[:keep]
@@ -217,7 +222,6 @@ def list_studies(store: Store) -> list[StudyLine]:
     return lines
 
 
-_WORDS = {"space_digest": "space", "catalog_digest": "catalog", "code_version": "code"}
 _COPIED = (
     *("trials_total", "space_name", "space_digest", "space_text", "catalog_digest", "code_version", "parameters"),
     *("rules", "sampler", "seed", "batch_count", "in_flight_count"),

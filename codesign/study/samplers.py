@@ -8,7 +8,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,11 +107,11 @@ def grid(coding: Coding, seed: int, first_index: int, count: int, float_levels: 
     """Points of the full grid in a scattered order: place i holds cell ``(start + i * stride) mod size``."""
     levels = [int(n) or float_levels for n in coding.levels]
     size, stride, start = _walk(tuple(levels), seed)
-    cells = [(start + (first_index + i) * stride) % size for i in range(count)]
+    cells: NDArray[Any] = np.array([(start + (first_index + i) * stride) % size for i in range(count)])
     unit = np.empty((count, len(levels)))
-    for j in range(len(levels) - 1, -1, -1):
-        unit[:, j] = [(cell % levels[j] + 0.5) / levels[j] for cell in cells]
-        cells = [cell // levels[j] for cell in cells]
+    for j in range(len(levels) - 1, -1, -1):  # whole numbers of any size where 64 bits do not hold the grid
+        unit[:, j] = ((cells % levels[j]).astype(np.float64) + 0.5) / levels[j]
+        cells = cells // levels[j]
     return unit
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from codesign.errors import ExecutorError
-from codesign.study.executor import Finished
+from codesign.study.executor import Finished, Outcome
 from codesign.study.parameters import Value
 from codesign.study.problem_protocol import Evaluated, Problem, ProblemRecipe, check_evaluated
 
@@ -38,15 +38,6 @@ _QUIET = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a task: a result, or the reason why its worker was lost."""
-
-    key: Any
-    result: Any
-    lost: str | None
 
 
 @dataclass(slots=True)
