@@ -17,6 +17,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: rich alone takes longer to load than everything else here
     help="From SerDes, protocol, buffers and memory to the cost of a token.",
 )
 app.add_typer(studies.app, name="study", help="Search a space and review what was found.")

@@ -1,7 +1,7 @@
 """``codesign db ...``, ``codesign validate``, ``codesign calibrate``, ``codesign dashboard``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,21 +11,28 @@ app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
-def upgrade(storage: Storage = None) -> None:
+def upgrade(storage: Storage = None, as_json: Json = False) -> None:
     """Bring the database to this version; safe to repeat."""
     from codesign.store.migrate import upgrade as migrate
 
-    show(f"database is at revision {migrate(storage_url(storage))}")
+    _print_revisions(migrate(storage_url(storage)), as_json)
 
 
 @app.command()
 def current(storage: Storage = None, as_json: Json = False) -> None:
     """The revision the database is at, and the one this version wants."""
-    from codesign.store.migrate import current as revision
-    from codesign.store.migrate import head
+    from codesign.store.migrate import current as revisions
 
-    found = {"current": revision(storage_url(storage)), "head": head()}
-    print_json(found) if as_json else show(f"current {found['current']}, head {found['head']}")
+    _print_revisions(revisions(storage_url(storage)), as_json)
+
+
+def _print_revisions(found: Any, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    if as_json:
+        print_json(asdict(found))
+        return
+    show(", ".join(f"{name} {value or 'none'}" for name, value in asdict(found).items()))
 
 
 def register(app: typer.Typer) -> None:
