@@ -97,6 +97,46 @@ def halving_pass_ns(half_message_ns: Numeric, start_ns: Numeric, group_count: Nu
     return moved * half_message_ns + np.log2(np.maximum(group_count, 1.0)) * start_ns
 
 
+def nested_reduce_bytes(message_bytes: Numeric, group_count: Numeric, inner_count: Numeric) -> Numeric:
+    """Bytes one rank sends in one dimension of a multi-dimensional all-reduce, inner dimensions reduced first.
+
+    Args:
+        message_bytes: The buffer each rank holds. [byte], >= 0
+        group_count: Ranks along this dimension. [count], >= 1
+        inner_count: Product of the ranks along the dimensions reduced before. [count], >= 1
+
+    Returns:
+        Bytes both ways, reduce-scatter and all-gather. [byte]
+
+    Source:
+        libra-2024: traffic of a dimension shrinks by the sizes of the inner ones.
+
+    >>> nested_reduce_bytes(message_bytes=64.0, group_count=4.0, inner_count=2.0)
+    48.0
+    """
+    return 2.0 * message_bytes * (group_count - 1.0) / (group_count * inner_count)
+
+
+def nested_gather_bytes(share_bytes: Numeric, group_count: Numeric, outer_count: Numeric) -> Numeric:
+    """Bytes one rank receives in one dimension of a multi-dimensional all-gather, outer dimensions gathered first.
+
+    Args:
+        share_bytes: What each rank gives. [byte], >= 0
+        group_count: Ranks along this dimension. [count], >= 1
+        outer_count: Product of the ranks along the dimensions gathered before. [count], >= 1
+
+    Returns:
+        Bytes received. [byte]
+
+    Source:
+        libra-2024: traffic of a dimension grows by the sizes of the outer ones.
+
+    >>> nested_gather_bytes(share_bytes=10.0, group_count=4.0, outer_count=4.0)
+    120.0
+    """
+    return share_bytes * (group_count - 1.0) * outer_count
+
+
 def ring_load_count(group_count: Numeric) -> Numeric:
     """Messages over the busiest link of a two-way ring when every rank sends one to every other by the short way.
 
