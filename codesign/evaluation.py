@@ -19,7 +19,7 @@ from codesign.cost.ownership import shared_usd_per_mtok, token_usd_per_mtok
 from codesign.details import Totals, details_of
 from codesign.errors import CatalogError, SpaceError, nearest
 from codesign.hardware import Hardware, hardware
-from codesign.jobs import columned, flop_per_token, serving_result, training_result
+from codesign.jobs import columned, flop_per_token, may_offload, serving_result, training_result
 from codesign.machines import ACTIVATION_BYTES
 from codesign.metrics import METRICS, Metrics, Violations, WorkloadResult, metric
 from codesign.networks import Networks
@@ -27,7 +27,7 @@ from codesign.rules import limit_violations, physical, rules_of, workload_rules
 from codesign.space import Space, Training
 from codesign.units import Array, ms_from_ns, s_from_ns
 
-__all__ = ["Evaluation", "check_question", "evaluate", "physical_violations", "rules_of"]
+__all__ = ["Evaluation", "check_question", "evaluate", "evaluate_machines", "physical_violations", "rules_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,31 +52,39 @@ class Evaluation:
 
 def evaluate(candidates: Candidates, space: Space, catalog: Catalog) -> Evaluation:
     """Cost per token of every candidate at its best mapping, with everything that explains it."""
-    machines = hardware(candidates, catalog, largest_job(space))
-    nets = machines.nets
+    return evaluate_machines(hardware(candidates, catalog, largest_job(space)), space, catalog)
 
+
+def evaluate_machines(
+    machines: Hardware, space: Space, catalog: Catalog, billed: Hardware | None = None
+) -> Evaluation:
+    """The same from hardware; ``billed`` is what is paid for where that is not what runs (`codesign.shadow`)."""
+    paid = machines if billed is None else billed
+    nets = paid.nets
+
+    offload = may_offload(space)
     results = tuple(
-        training_result(name, work, machines, _pinned(space, name), catalog)
+        training_result(name, work, machines, _pinned(space, name), catalog, offload)
         if isinstance(work, Training)
         else serving_result(name, work, machines, _pinned(space, name), catalog)
         for name, work in space.workloads.items()
     )
     held = tuple(
-        sustained(work, result, machines, nets, catalog)
+        sustained(work, result, paid, nets, catalog)
         for work, result in zip(space.workloads.values(), results, strict=True)
     )
 
     watts = tuple(
-        watts_of(activity_of(result, machines, flop_per_token(work), work.precision), machines, catalog)
+        watts_of(activity_of(result, paid, flop_per_token(work), work.precision), paid, catalog)
         for work, result in zip(space.workloads.values(), results, strict=True)
     )
     mixed = _mixed_watts(watts, space)
-    costs, inputs = bill_of(machines, nets, mixed, scenario_of(space.scenario), catalog)
+    costs, inputs = bill_of(paid, nets, mixed, scenario_of(space.scenario), catalog)
 
     totals = _totals(space, results, [h.goodput_frac for h in held], costs, np.asarray(inputs.energy.utilisation_frac))
-    metrics = _metrics(machines, results, watts, costs, totals, held)
+    metrics = _metrics(paid, results, watts, costs, totals, held)
     violations = Violations.joined(
-        physical(machines, nets, catalog),
+        physical(paid, nets, catalog),
         *(workload_rules(result, space.workloads[result.name]) for result in results),
         limit_violations(space.constraints, metrics),
     )

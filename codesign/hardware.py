@@ -63,6 +63,7 @@ class Hardware:
     base: Parts  # of each row's platform
     nets: Networks
     base_nets: Networks
+    host_ratio: Numeric = 1.0  # host time over that of the hosts software was measured on
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -123,7 +124,7 @@ class Hardware:
         engine = mla_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self), cached)
         return self._moved(engine, self._peak(dtype), lambda m: m.kv_frac)
 
-    def machine(self, accelerators_count: float, launch_ns: float) -> Machine:
+    def machine(self, accelerators_count: float, launch_ns: Numeric) -> Machine:
         """Memory, second tier and clock."""
         memory = self.own.memory
         reserved = bytes_from_gb(self.catalog.constant("training", "stated", "reserved_gb"))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from codesign.catalog import Catalog
+from codesign.catalog.platforms import load_platform
 from codesign.engines import queue_constants, serving_software
 from codesign.errors import SpaceError, nearest
 from codesign.hardware import Hardware
@@ -14,16 +15,16 @@ from codesign.machines import ACTIVATION_BYTES, WEIGHT_BYTES
 from codesign.metrics import WorkloadResult
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.serving import ServingPoint
-from codesign.model.workload.serving_inputs import Pool, ServingJob, ServingKernels, ServingLayout
+from codesign.model.workload.serving_inputs import Pool, ServingJob, ServingKernels, ServingLayout, ServingSoftware
 from codesign.model.workload.serving_layout import serving_layouts
 from codesign.model.workload.serving_search import BestServing, ServingSystem, best_serving
 from codesign.model.workload.training_inputs import TrainingEngines, TrainingJob
 from codesign.model.workload.training_search import BestTraining, best_training, training_layouts
 from codesign.model.workload.transformer import Transformer, attention_flop, matrix_flop_per_token
 from codesign.software import attention_generation, release_of, software_of, training_constants
-from codesign.space import Serving, Training, Value
+from codesign.space import Choices, Serving, Space, Training, Value
 from codesign.transformers import transformer_of
-from codesign.units import Array, ns_from_ms
+from codesign.units import Array, Numeric, ns_from_ms
 
 #: Software of the design year: what a release of that time can do (software.yaml, engines.yaml).
 FRAMEWORK, ENGINE = "megatron", "trtllm"
@@ -67,8 +68,22 @@ def training_job(work: Training, transformer: Transformer) -> TrainingJob:
     )
 
 
+def may_offload(space: Space) -> bool:
+    """Whether a design of this space can have a second tier: the same for every batch, so that a batch equals its rows."""
+    name = "second_tier_kind"
+    if name in space.vary:
+        options = space.vary[name]
+        return isinstance(options, Choices) and any(word != "none" for word in options.choices)
+    return bool(space.fix.get(name, load_platform(space.base).parameters[name].value) != "none")
+
+
 def training_result(
-    name: str, work: Training, hardware: Hardware, pinned: Mapping[str, Value] | None, catalog: Catalog
+    name: str,
+    work: Training,
+    hardware: Hardware,
+    pinned: Mapping[str, Value] | None,
+    catalog: Catalog,
+    offload: bool = False,
 ) -> WorkloadResult:
     """The best layout of a training job on every candidate."""
     count = len(hardware)
@@ -77,9 +92,7 @@ def training_result(
     layouts = (
         _pinned_layout(name, pinned)
         if pinned
-        else training_layouts(
-            transformer, job, work.accelerators_count, offload=bool(np.any(hardware.second_tier_bytes))
-        )
+        else training_layouts(transformer, job, work.accelerators_count, offload=offload)
     )
     software = software_of(
         catalog,
@@ -98,7 +111,9 @@ def training_result(
             latent=hardware.latent_attention("bf16"),
         ),
         hardware.fabric,
-        hardware.machine(float(work.accelerators_count), catalog.constant("training", "fitted", "launch_ns")),
+        hardware.machine(
+            float(work.accelerators_count), catalog.constant("training", "fitted", "launch_ns") * hardware.host_ratio
+        ),
         software,
         training_constants(catalog),
         hardware.straggler_ratio(float(work.accelerators_count)),
@@ -204,8 +219,8 @@ def serving_result(
             machine=hardware.machine(1.0, 0.0),
         ),
         fabric=hardware.serving_fabric,
-        software=serving_software(catalog, [ENGINE]),
-        queue=queue_constants(catalog, [ENGINE]),
+        software=_hosted(serving_software(catalog, [ENGINE] * len(hardware)), hardware.host_ratio),
+        queue=queue_constants(catalog, [ENGINE] * len(hardware)),
     )
     layouts = (
         _pinned_serving(name, pinned)
@@ -214,6 +229,12 @@ def serving_result(
     )
     best = best_serving(system, layouts, len(hardware))
     return _serving_columns(name, work, best, layouts, hardware)
+
+
+def _hosted(software: ServingSoftware, host_ratio: Numeric) -> ServingSoftware:
+    """An engine on a host that is slower or faster than those it was measured on."""
+    names = ("kernel_gap_ns", "step_host_ns", "sequence_host_ns")
+    return replace(software, **{name: getattr(software, name) * host_ratio for name in names})
 
 
 def _serving_columns(

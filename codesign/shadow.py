@@ -1,0 +1,92 @@
+"""What binds next, in numbers: every resource a little better at no cost, the design mapped again.
+
+The perturbed machines are further rows of the same batch, so the answer costs about one evaluation. Only what runs is
+perturbed; what is paid for (silicon, memory, links, switches) stays that of the design.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from codesign.candidates import Candidates
+from codesign.catalog import Catalog
+from codesign.evaluation import Evaluation, evaluate_machines, largest_job
+from codesign.hardware import Hardware, Parts, hardware
+from codesign.space import Space
+from codesign.units import Array
+
+SHARE = 0.10  # more rate or capacity, less latency
+
+
+def _parts(change: Callable[[Parts, Array], Parts]) -> Callable[[Hardware, Array], Hardware]:
+    return lambda machines, ratio: replace(machines, own=change(machines.own, ratio))
+
+
+def _compute(p: Parts, ratio: Array) -> Parts:
+    names = [f.name for f in fields(p.chip) if f.name.endswith("_peak_gflops")]
+    return replace(p, chip=replace(p.chip, **{name: getattr(p.chip, name) * ratio for name in names}))
+
+
+def _memory(name: str) -> Callable[[Parts, Array], Parts]:
+    return lambda p, ratio: replace(p, memory=replace(p.memory, **{name: getattr(p.memory, name) * ratio}))
+
+
+def _second(p: Parts, ratio: Array) -> Parts:
+    rate = np.asarray(p.memory.second_rate_gbps) * ratio
+    return replace(p, second_tier_bytes=p.second_tier_bytes * ratio, memory=replace(p.memory, second_rate_gbps=rate))
+
+
+def _latency(name: str) -> Callable[[Parts, Array], Parts]:
+    def change(p: Parts, ratio: Array) -> Parts:
+        link = getattr(p, name)
+        nearer = replace(link.coding, base_ns=link.coding.base_ns * (2.0 - ratio))
+        changed: dict[str, Any] = {name: replace(link, coding=nearer)}
+        return replace(p, **changed)
+
+    return change
+
+
+#: Resource -> the hardware with that resource better by a ratio above one per row.
+RESOURCES: Mapping[str, Callable[[Hardware, Array], Hardware]] = {
+    "compute peak": _parts(_compute),
+    "memory rate": _parts(_memory("peak_rate_gbps")),
+    "memory capacity": _parts(_memory("capacity_bytes")),
+    "scale-up rate": _parts(lambda p, ratio: replace(p, up_ports_count=p.up_ports_count * ratio)),
+    "scale-up latency": _parts(_latency("up")),
+    "scale-out rate": _parts(lambda p, ratio: replace(p, out_ports_count=p.out_ports_count * ratio)),
+    "scale-out latency": _parts(_latency("out")),
+    "second tier": _parts(_second),
+    "host launch": lambda machines, ratio: replace(machines, host_ratio=machines.host_ratio * (2.0 - ratio)),
+}
+
+
+def perturbed(machines: Hardware, ratios: Mapping[str, Array]) -> Hardware:
+    """Hardware with some resources better, each by its own ratio on every row."""
+    for name, ratio in ratios.items():
+        machines = RESOURCES[name](machines, ratio)
+    return machines
+
+
+def shadow(candidates: Candidates, space: Space, catalog: Catalog) -> tuple[Evaluation, list[list[dict[str, Any]]]]:
+    """Evaluate designs, and what 10 % more of each resource at no cost would change of their cost per token.
+
+    Returns:
+        An evaluation whose first rows are the designs, in their order; and for every design
+        ``{"resource", "change_pct"}`` in the order of what helps most.
+    """
+    count, width = len(candidates), 1 + len(RESOURCES)
+    rows = [i for _ in range(width) for i in range(count)]
+    paid = hardware(candidates.part(rows), catalog, largest_job(space))
+    which = np.repeat(np.arange(width), count)
+    ratios = {name: np.where(which == k + 1, 1.0 + SHARE, 1.0) for k, name in enumerate(RESOURCES)}
+    found = evaluate_machines(perturbed(paid, ratios), space, catalog, billed=paid)
+    usd = np.asarray(found.metrics.usd_per_mtok).reshape(width, count)
+    change = 100.0 * (usd[1:] / usd[0] - 1.0)
+    return found, [_listed(change[:, i]) for i in range(count)]
+
+
+def _listed(change_pct: Array) -> list[dict[str, Any]]:
+    order = sorted(zip(RESOURCES, change_pct, strict=True), key=lambda entry: entry[1])
+    return [{"resource": name, "change_pct": float(change)} for name, change in order]
