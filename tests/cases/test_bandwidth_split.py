@@ -46,7 +46,7 @@ def test_equal_shares_give_the_published_step(name: str) -> None:
     assert equal.cost_usd == pytest.approx(1e6 * row["cost_eq_M"], rel=1e-6)
 
 
-@pytest.mark.published(source="libra-2024", where="inputs of 4 dimensions, no overlap", says="optimal split and speed-up")
+@pytest.mark.published(source="libra-2024", where="inputs of 4 dimensions, no overlap", says="optimal split, speed-up")
 @pytest.mark.parametrize("name", ROWS)
 def test_the_best_split_and_its_speed_up_are_the_published_ones(name: str) -> None:
     collectives, total, row = _case(name)
@@ -68,7 +68,8 @@ def test_the_split_of_most_work_per_dollar_starves_the_network_ports(name: str) 
     gain = row["eq_ms"] * 1e6 * row["cost_eq_M"] / (best.step_ms * best.cost_usd)
     assert gain == pytest.approx(row["ppc_gain_vs_equal"], rel=0.02)
     assert best.rates_gbytes_per_s == pytest.approx(row["ppc_bw"], rel=0.02, abs=0.06)
-    assert best.rates_gbytes_per_s[3] <= best_split(row["compute_ms"], collectives, total, PRICES).rates_gbytes_per_s[3] + 1e-6
+    fastest = best_split(row["compute_ms"], collectives, total, PRICES)
+    assert best.rates_gbytes_per_s[3] <= fastest.rates_gbytes_per_s[3] + 1e-6
 
 
 def test_the_benefit_shrinks_with_the_total() -> None:
