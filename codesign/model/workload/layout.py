@@ -136,3 +136,70 @@ def crossing_frac(group_count: Numeric, stride_count: Numeric, domain_count: Num
     """
     fits = group_count * stride_count <= domain_count
     return np.where(fits, 0.0, np.minimum(stride_count / domain_count, 1.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayoutFaults:
+    """By how much each rule of a layout is broken: 0 where it holds, else the share that is left over or missing."""
+
+    ranks_ratio: Numeric  # product of the degrees away from the accelerators there are
+    heads_ratio: Numeric  # heads left over when tensor ranks share them
+    layers_ratio: Numeric  # pipeline ranks beyond the layers
+    experts_ratio: Numeric  # experts, or ranks that hold them, left over
+    batch_ratio: Numeric  # sequences left over when data ranks and micro-batches share the batch
+    interleave_ratio: Numeric  # micro-batches left over when interleaving needs them in multiples of the pipeline
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+
+def layout_faults(
+    layout: Layout,
+    accelerators_count: Numeric,
+    heads_count: Numeric,
+    layers_count: Numeric,
+    experts_count: Numeric,
+    global_batch_count: Numeric,
+) -> LayoutFaults:
+    """What does not divide in a layout, graded; `training_layouts` proposes only layouts without a fault.
+
+    Args:
+        layout: The degrees.
+        accelerators_count: Accelerators of the job. [count], >= 1
+        heads_count: Query heads of the model. [count], >= 1
+        layers_count: Layers of the stack. [count], >= 1
+        experts_count: Experts of a layer; 0 where it has none. [count], >= 0
+        global_batch_count: Sequences of one step. [count], > 0
+
+    Returns:
+        One share per rule, 0 where it holds.
+
+    Source:
+        narayanan-2021: which degrees divide what.
+
+    >>> layout = Layout(8, 4, 1, 1, 1, 2, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0)
+    >>> faults = layout_faults(layout, 64.0, 12.0, 2.0, 0.0, 64.0)
+    >>> float(faults.ranks_ratio), float(faults.heads_ratio), float(faults.layers_ratio)
+    (0.0, 0.5, 1.0)
+    """
+    spread = layout.tp_count * layout.cp_count * layout.dp_count
+    has_experts = np.minimum(experts_count, 1.0)
+    share = layout.micro_batch_count * layout.dp_count
+    passes = global_batch_count / share
+    piped = np.where((layout.vp_count > 1.0) & (layout.pp_count > 1.0), layout.pp_count, 1.0)
+    return LayoutFaults(
+        ranks_ratio=np.abs(ranks_count(layout) / accelerators_count - 1.0),
+        heads_ratio=_left_ratio(heads_count, layout.tp_count),
+        layers_ratio=np.maximum(layout.pp_count / layers_count - 1.0, 0.0),
+        experts_ratio=np.maximum(
+            has_experts * _left_ratio(np.maximum(experts_count, 1.0), layout.ep_count),
+            _left_ratio(spread, layout.ep_count),
+        ),
+        batch_ratio=_left_ratio(global_batch_count, share),
+        interleave_ratio=_left_ratio(np.maximum(np.ceil(passes), 1.0), piped),
+    )
+
+
+def _left_ratio(whole_count: Numeric, parts_count: Numeric) -> Numeric:
+    """What is left over when parts share a whole, over one part's share of parts: 0 where it divides."""
+    return (whole_count - np.floor(whole_count / parts_count) * parts_count) / parts_count

@@ -14,6 +14,7 @@ from codesign.model.workload.layout import (
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.training_inputs import Software, TrainingJob
 from codesign.model.workload.transformer import (
+    LLAMA_3_8B,  # noqa: F401  examples
     Transformer,
     attention_parameters_count,
     dense_ffn_parameters_count,
@@ -60,6 +61,10 @@ def dense_rank_count(transformer: Transformer, mtp_layers_count: Numeric, layout
 
     Source:
         definition: weights over tensor ranks, layers over pipeline ranks.
+
+    >>> alone = Layout(1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0)
+    >>> float(dense_rank_count(LLAMA_3_8B, 0.0, alone))  # 8.03 billion without the norms
+    8029995008.0
     """
     t = transformer
     layer = (
@@ -88,6 +93,10 @@ def expert_rank_count(transformer: Transformer, mtp_layers_count: Numeric, layou
 
     Source:
         definition: experts over expert ranks, layers over pipeline ranks.
+
+    >>> alone = Layout(1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0)
+    >>> float(expert_rank_count(LLAMA_3_8B, 0.0, alone))
+    0.0
     """
     t = transformer
     first = stage_layers_count(t.layers_count, layout)
@@ -115,6 +124,11 @@ def layer_activation_bytes(transformer: Transformer, job: TrainingJob, layout: L
 
     Source:
         korthikanti-2022: sbh (10 + 24/t + 5 a s / (h t)), sequence parallelism divides the 10 by t as well.
+
+    >>> job = TrainingJob(1000.0, 1.0, 2.0, 2.0, 4.0, 12.0, 2.0, 2.0, 1.0, 1.0, 0.0)
+    >>> layout = Layout(1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0)
+    >>> float(layer_activation_bytes(LLAMA_3_8B, job, layout, Software(*[0.0] * 16)))  # full recompute: inputs alone
+    8192000.0
     """
     t, tp = transformer, layout.tp_count
     tokens = layout.micro_batch_count * job.sequence_count / layout.cp_count

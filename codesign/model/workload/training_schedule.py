@@ -194,6 +194,12 @@ def optimizer_ns(job: TrainingJob, memory: TrainingMemory, machine: Machine) -> 
 
     Source:
         definition: state read and written, gradient read, weight written.
+
+    >>> job = TrainingJob(1.0, 1.0, 2.0, 2.0, 4.0, 12.0, 2.0, 2.0, 1.0, 1.0, 0.0)
+    >>> memory = TrainingMemory(*[0.0] * 8, owned_count=1e6, moved_weights_bytes=0.0, moved_optimizer_bytes=0.0,
+    ...                         moved_activations_bytes=0.0)
+    >>> optimizer_ns(job, memory, Machine(1.0, 1.0, 8e3, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0))  # 30 MB at 1000 byte/ns
+    30000.0
     """
     each = 2.0 * job.optimizer_bytes + job.gradient_bytes + job.weight_bytes
     moved = memory.owned_count * each

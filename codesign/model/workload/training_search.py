@@ -24,7 +24,7 @@ from codesign.model.workload.training_schedule import Counts, Streams, counts, o
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Array, Numeric
 
-__all__ = ["BestTraining", "best_training", "columns_of", "rows_of", "training_layouts"]
+__all__ = ["BestTraining", "best_training", "columns_of", "training_layouts"]
 
 GRID_COUNT = 65536  # elements of one chunk: a few dozen columns of it stay in the second-level cache
 NOWHERE_NS = 1e30  # longer than any step; a layout that does not fit ranks behind it, by how much is missing
@@ -69,26 +69,15 @@ class BestTraining:
     step: TrainingStep
 
 
-def rows_of(struct: S, rows: slice) -> S:
-    """Some candidates of a struct of ``(n,)`` columns, as ``(k, 1)`` columns that face a row of layouts.
-
-    Args:
-        struct: Columns or plain numbers, nested structs too.
-        rows: Which candidates.
-
-    Returns:
-        The same struct over fewer rows; plain numbers stay.
-
-    Source:
-        definition: axes n and m.
-    """
+def _rows_of(struct: S, rows: slice) -> S:
+    """Some candidates of a struct of ``(n,)`` columns, as ``(k, 1)`` columns; plain numbers stay plain."""
     chosen: dict[str, Any] = {}
     for field in fields(struct):  # type: ignore[arg-type]
         if not field.init:
             continue
         value = getattr(struct, field.name)
         if is_dataclass(value):
-            value = rows_of(value, rows)
+            value = _rows_of(value, rows)
         elif isinstance(value, np.ndarray):
             value = value.reshape(-1)[rows, None] if value.size > 1 else float(value.reshape(-1)[0])
         chosen[field.name] = value
@@ -147,7 +136,7 @@ def _grid(layout: Layout, transformer: Transformer, job: TrainingJob, software: 
         *_distinct(layout, BLOCK_FIELDS),
         *_distinct(layout, EXCHANGE_FIELDS),
         counts(transformer, job, layout),
-        training_memory(transformer, job, layout, NOTHING_RESERVED, rows_of(software, slice(0, 1))),
+        training_memory(transformer, job, layout, NOTHING_RESERVED, _rows_of(software, slice(0, 1))),
         bool(np.any(layout.activation_offload_frac) or np.any(layout.state_offload_flag)),
     )
 
@@ -219,13 +208,13 @@ def best_training(
     found = _Found(count)
     distinct = max(len(grid.blocks.tp_count), len(grid.exchanges.tp_count))  # type: ignore[arg-type]
     for outer in _slices(0, count, max(1, BLOCK_COUNT // distinct)):
-        parts = [rows_of(s, outer) for s in structs]
+        parts = [_rows_of(s, outer) for s in structs]
         shared = (
             block(transformer, job, grid.blocks, *parts),  # type: ignore[arg-type]
             data_exchange(transformer, job, grid.exchanges, parts[1]),  # type: ignore[arg-type]
         )
         for inner in _slices(outer.start, outer.stop, max(1, GRID_COUNT // len(grid.block_columns))):
-            rows = [rows_of(s, inner) for s in structs]
+            rows = [_rows_of(s, inner) for s in structs]
             local = slice(inner.start - outer.start, inner.stop - outer.start)
             ratio = _some(straggler_ratio, inner)
             keys = _keys(job, grid, _part(shared, local), *rows[1:], ratio)  # type: ignore[arg-type,call-arg]

@@ -10,7 +10,7 @@ from codesign.model.kernels.mla import mla_prefill_ns
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
-from codesign.model.workload.transformer import Transformer
+from codesign.model.workload.transformer import LLAMA_3_8B, Transformer  # noqa: F401  examples
 from codesign.units import Numeric
 
 BITS_PER_BYTE = 8.0
@@ -123,6 +123,9 @@ def kernels_count(transformer: Transformer) -> Numeric:
 
     Source:
         nemo-2025: profiles of a mixer with rotary embedding, a gated feed-forward, a router with permutation.
+
+    >>> kernels_count(LLAMA_3_8B)
+    24.0
     """
     t = transformer
     kernels = (
