@@ -78,7 +78,7 @@ def evaluate_machines(
         watts_of(activity_of(result, paid, flop_per_token(work), work.precision), paid, catalog)
         for work, result in zip(space.workloads.values(), results, strict=True)
     )
-    mixed = _mixed_watts(watts, space)
+    mixed = mixed_watts(watts, space)
     costs, inputs = bill_of(paid, nets, mixed, scenario_of(space.scenario), catalog)
 
     totals = _totals(space, results, [h.goodput_frac for h in held], costs, np.asarray(inputs.energy.utilisation_frac))
@@ -135,7 +135,7 @@ def _pinned(space: Space, name: str) -> dict[str, Any] | None:
     return None if space.mapping is None else space.mapping.get(name)
 
 
-def _mixed_watts(watts: tuple[Watts, ...], space: Space) -> Watts:
+def mixed_watts(watts: tuple[Watts, ...], space: Space) -> Watts:
     """Power averaged over the mix by share of accelerator-hours; peak and idle are the machine's."""
     weights = [work.weight for work in space.workloads.values()]
     total = sum(weights)

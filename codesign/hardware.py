@@ -17,7 +17,7 @@ from codesign.fabrics import fabric_of
 from codesign.links import Choice, link_inputs, rack_cable_m
 from codesign.machines import attention_engine, gemm_engine, mla_engine, moe_engine
 from codesign.memories import MemoryChoice, column, memory_constants, memory_inputs
-from codesign.model.chip.chain import Chip, chip
+from codesign.model.chip.chain import Chip, ChipInputs, chip
 from codesign.model.chip.power import PowerInputs, throttled_clock_frac
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.fabric.tier import Tier
@@ -250,6 +250,13 @@ def parts_of(candidates: Candidates, catalog: Catalog) -> Parts:
         clock_frac=np.broadcast_to(np.asarray(clock), (count,)),
         second_tier_bytes=np.broadcast_to(np.asarray(memory.second_bytes), (count,)),
     )
+
+
+def chip_inputs_of(candidates: Candidates, parts: Parts, catalog: Catalog) -> ChipInputs:
+    """What the chip of a batch was made from, for drawing it."""
+    devices = memory_inputs(catalog, memory_choice(candidates, catalog))
+    ports = parts.up_ports_count, parts.out_ports_count
+    return chip_inputs(catalog, chip_choice(candidates, parts.up, parts.out, *ports, devices))
 
 
 _PLATFORM_PARTS: dict[tuple[tuple[str, ...], str], Parts] = {}

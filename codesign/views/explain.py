@@ -46,6 +46,36 @@ def answer(summary: Mapping[str, Any]) -> RenderableType:
     return Group(*parts)
 
 
+def single(trial: Trial) -> RenderableType:
+    """One evaluated design: its values, what it breaks, mapping, waterfall, bill and what binds."""
+    parts: list[RenderableType] = [_verdict(trial)]
+    parts += [violations_table(trial)] if trial["violations"] else []
+    parts += [workload_table(trial), waterfall_table(trial, None), bill_table(trial, None), binds_text(trial)]
+    return Group(*parts)
+
+
+def _verdict(trial: Trial) -> RenderableType:
+    lines = [Text(f"{trial['source']} on platform {trial['platform']}", style="bold")]
+    if not trial["feasible"]:
+        broken = ", ".join(v["rule"] for v in trial["violations"])
+        lines.append(Text(f"cannot be built as it is: breaks {broken}", style="red"))
+    lines += [Text(f"{name}: {shown(name, value)}", style="green") for name, value in trial["values"].items()]
+    names = ("usd_per_h", "capex_usd", "package_power_w", "energy_j_per_token", "die_mm2", "availability_frac")
+    lines.append(Text(", ".join(f"{name} {shown(name, trial['metrics'][name])}" for name in names)))
+    return Group(*lines)
+
+
+def violations_table(trial: Trial) -> Table:
+    """Every broken rule with what it requires and what is available."""
+    table = Table(title="rules it breaks", title_justify="left")
+    for column in ("rule", "required", "available", "too much by"):
+        table.add_column(column, justify="left" if column == "rule" else "right")
+    for v in trial["violations"]:
+        required, available = f"{_digits(v['required'])} {v['unit']}", f"{_digits(v['available'])} {v['unit']}"
+        table.add_row(v["rule"], required, available, f"{100 * v['excess']:.1f} %")
+    return table
+
+
 def best_baseline(baselines: Sequence[Trial], objectives: Mapping[str, str]) -> Trial | None:
     """The feasible baseline with the best first objective, or the first one if none is feasible."""
     if not baselines:

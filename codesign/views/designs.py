@@ -1,0 +1,339 @@
+"""One design seen from every side: its evaluation, links, bill, chip and fabric, as rows that print and as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codesign.billing import activity_of, bill_of, cost_choice, scenario_of
+from codesign.candidates import Candidates, assemble_rows, check_space
+from codesign.catalog import Catalog, load_catalog
+from codesign.cost.ownership import token_usd_per_mtok
+from codesign.errors import UsageError, nearest
+from codesign.evaluation import Evaluation, check_question, evaluate, mixed_watts
+from codesign.hardware import chip_inputs_of, parts_of
+from codesign.jobs import flop_per_token
+from codesign.model.chip.power import power
+from codesign.parameters import BY_NAME, Parameter
+from codesign.prices import Draws, facts_read
+from codesign.shadow import shadow
+from codesign.space import Choices, Range, Space, Value, load_space
+from codesign.units import Numeric, unit_of
+from codesign.views.bill import ITEMS, bill_rows, tornado, tornado_svg
+from codesign.views.curves import curves_svg, write_figure, write_text
+from codesign.views.fabric import default_groups, fabric_figure, fabric_rows
+from codesign.views.floorplan import floorplan_svg
+
+Row = dict[str, Any]
+LINKS = ("scale_up", "scale_out", "die_to_die")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A design file, or the base design of a space, with the catalog it is read against."""
+
+    space: Space
+    catalog: Catalog
+
+    @property
+    def candidates(self) -> Candidates:
+        """The one design: what the file fixes over its base platform."""
+        return assemble_rows([{}], self.space)
+
+    def evaluated(self) -> Evaluation:
+        """The design at its best mapping."""
+        return evaluate(self.candidates, self.space, self.catalog)
+
+
+def question(design: str) -> Question:
+    """Load and check a design.
+
+    Raises:
+        SpaceError: the file breaks the grammar or names what does not exist.
+    """
+    space, catalog = load_space(design), load_catalog()
+    check_space(space, catalog)
+    check_question(space, catalog)
+    return Question(space, catalog)
+
+
+def evaluated(design: str) -> Row:
+    """One design as the documented trial JSON, with what more of each resource would change."""
+    asked = question(design)
+    found, prices = shadow(asked.candidates, asked.space, asked.catalog)
+    details = found.details(0)
+    details["binds"]["elasticities"] = prices[0]
+    return {"number": None, "source": f"design {asked.space.name}", "repairs": [], **details}
+
+
+# ---------------------------------------------------------------------------------------------------------- links
+
+#: Section of a link's data sheet -> its quantities, in the order a signal meets them.
+SHEET: dict[str, tuple[str, ...]] = {
+    "channel": ("insertion_loss_db", "received_snr_db", "required_snr_db", "margin_db", "pre_fec_ber"),
+    "code": ("raw_rate_gbps", "fec_frac", "line_rate_gbps", "fec_ns", "codeword_failure_prob", "flit_loss_prob"),
+    "protocol": ("protocol_frac", "flit_bytes", "flit_ns"),
+    "retry": ("retry_frac", "replay_frac", "retry_delay_ns", "no_retry_prob"),
+    "flow control": ("credit_frac", "contention_frac", "credit_loop_ns", "buffer_need_bytes", "pfc_headroom_bytes"),
+    "delivery": ("goodput_gbps", "one_way_ns", "base_ns", "queue_mean_ns", "p999_ns"),
+    "silicon": ("serdes_pj_per_bit", "medium_pj_per_bit", "crossing_pj_per_bit", "energy_pj_per_bit", "power_w",
+                "serdes_area_mm2", "buffer_area_mm2", "edge_mm"),
+    "upkeep": ("medium_usd", "failure_fit", "flap_fit", "degraded_loss_frac"),
+    "limits": ("missing_db", "reach_excess_m", "buffer_missing_bytes"),
+}  # fmt: skip
+
+
+def link_rows(design: str, which: str) -> list[Row]:
+    """One link of a design as a data sheet.
+
+    Raises:
+        UsageError: there is no such link.
+    """
+    asked = question(design)
+    if _known(which) == "die_to_die":
+        return _die_to_die_rows(asked)
+    columns = _link_columns(asked.candidates, asked.catalog, which)
+    names = [(section, name) for section, all_names in SHEET.items() for name in all_names if name in columns]
+    return [_row(section, name, _at(columns[name])) for section, name in names]
+
+
+def link_sweep(design: str, which: str, parameter: str, plot: Path | None) -> list[Row]:
+    """The data sheet's main lines while one parameter of the link takes every value it may have.
+
+    Raises:
+        UsageError: no such link or parameter.
+    """
+    asked = question(design)
+    if _known(which) == "die_to_die":
+        raise UsageError("--sweep works for scale_up and scale_out")
+    chosen = _swept(which, parameter)
+    values = _values(chosen, asked.space, asked.catalog)
+    candidates = assemble_rows([{chosen.name: value} for value in values], asked.space)
+    columns = _link_columns(candidates, asked.catalog, which)
+    shown = ("raw_rate_gbps", "goodput_gbps", "insertion_loss_db", "margin_db", "pre_fec_ber", "flit_loss_prob",
+             "base_ns", "p999_ns", "energy_pj_per_bit", "serdes_area_mm2", "medium_usd", "failure_fit")  # fmt: skip
+    table = {name: np.broadcast_to(np.asarray(columns[name], dtype=np.float64), (len(values),)) for name in shown}
+    if plot is not None:
+        lines = {name: list(map(float, table[name])) for name in ("raw_rate_gbps", "goodput_gbps")}
+        unit = unit_of(chosen.name)
+        across = chosen.name if unit is None else f"{chosen.name} [{unit}]"
+        title = f"{asked.space.name}: {which} link against {chosen.name}"
+        write_figure(plot, curves_svg(values, lines, title, across, "rate per direction [Gb/s]"), title)
+    return [{chosen.name: value} | {n: float(table[n][i]) for n in shown} for i, value in enumerate(values)]
+
+
+def _known(which: str) -> str:
+    if which not in LINKS:
+        raise UsageError(f"no link {which!r}{nearest(which, LINKS)}")
+    return which
+
+
+def _link_columns(candidates: Candidates, catalog: Catalog, which: str) -> dict[str, Numeric]:
+    parts = parts_of(candidates, catalog)
+    return (parts.up if which == "scale_up" else parts.out).columns()
+
+
+def _die_to_die_rows(asked: Question) -> list[Row]:
+    """The interface between dies: what it offers, and what this design asks of it."""
+    name = asked.candidates.words("die_to_die")[0]
+    chip = parts_of(asked.candidates, asked.catalog).chip
+    facts = asked.catalog.technology("die_to_die", name)
+    rows = [{"section": name, "quantity": n, "value": fact.value, "unit": fact.unit} for n, fact in facts.items()]
+    edge_mm = _at(chip.die_to_die_edge_mm)
+    asks = {
+        "edge_mm": edge_mm,
+        "rate_gbps": edge_mm * asked.catalog.value("die_to_die", name, "edge_gbps_per_mm"),
+        "area_mm2": _at(chip.die_to_die_mm2),
+    }
+    return rows + [_row("this design", n, value) for n, value in asks.items()]
+
+
+def _swept(which: str, parameter: str) -> Parameter:
+    own = {name: p for name, p in BY_NAME.items() if name.startswith(f"{which}_")} | {
+        name: BY_NAME[name] for name in ("nic_rate_gbps", "node", "die_to_die")
+    }
+    for name in (parameter, f"{which}_{parameter}"):
+        if name in own:
+            return own[name]
+    raise UsageError(f"--sweep: no parameter {parameter!r} of the {which} link{nearest(parameter, own)}")
+
+
+def _values(chosen: Parameter, space: Space, catalog: Catalog, count: int = 17) -> list[Value]:
+    """What a parameter may be: as the space varies it, else all words, or steps between the bounds of the parameter."""
+    options = space.vary.get(chosen.name)
+    if isinstance(options, Choices):
+        return list(options.choices)
+    if chosen.is_word:
+        return list(chosen.options(catalog))
+    low, high = (options.low, options.high) if isinstance(options, Range) else (chosen.low, chosen.high)
+    wide = low > 0.0 and high > 30.0 * low
+    spaced = np.geomspace(low, high, count) if wide else np.linspace(low, high, count)
+    numbers = [float(n) for n in (np.round(spaced) if chosen.whole else spaced)]
+    return list(dict.fromkeys(int(n) if chosen.whole else float(f"{n:.6g}") for n in numbers))
+
+
+# ----------------------------------------------------------------------------------------------------------- cost
+
+
+def cost_report(design: str, scenarios: Sequence[str], swing: bool, plot: Path | None) -> Row:
+    """The bill under one or more price scenarios, and what each price's range does to the cost of a token.
+
+    Raises:
+        SpaceError: no such scenario.
+    """
+    asked = question(design)
+    names = list(dict.fromkeys(scenarios)) or [asked.space.scenario.prices]
+    bills = {name: _priced(asked, name) for name in names}
+    rows: list[Row] = [{"item": item, "label": ITEMS.get(item, item)} for item in [*ITEMS, "total"]]
+    for name, found in bills.items():
+        factor = float(found.metrics.usd_per_mtok[0]) / max(_at(found.bill.hourly.total_usd_per_h), 1e-12)
+        for row, priced in zip(rows, bill_rows(found.bill), strict=True):
+            row[f"{name}_capital_usd"] = priced.capital_usd
+            row[f"{name}_usd_per_h"] = priced.rate_usd_per_h
+            row[f"{name}_usd_per_mtok"] = priced.rate_usd_per_h * factor
+            row[f"{name}_share_frac"] = priced.share_frac
+    swings = _swings(bills[names[0]], asked.catalog) if swing or plot is not None else []
+    if plot is not None:
+        write_figure(plot, tornado_svg(swings), f"{asked.space.name}: what each price does to USD/Mtoken")
+    listed = [
+        {
+            "fact": " ".join(one.fact),
+            "low": one.low,
+            "high": one.high,
+            "unit": one.unit,
+            "at_low_usd_per_mtok": one.at_low_usd,
+            "at_high_usd_per_mtok": one.at_high_usd,
+            "swing_usd_per_mtok": one.swing_usd,
+        }
+        for one in swings
+    ]
+    return {"scenarios": names, "bill": rows, "tornado": listed if swing else []}
+
+
+def _priced(asked: Question, scenario: str) -> Evaluation:
+    said = asked.space.scenario.model_copy(update={"prices": scenario})
+    space = asked.space.model_copy(update={"scenario": said})
+    check_question(space, asked.catalog)
+    return evaluate(asked.candidates, space, asked.catalog)
+
+
+def _swings(found: Evaluation, catalog: Catalog) -> list[Any]:
+    """Each price at its low and at its high; the machine and its mapping stay."""
+    scenario, watts = scenario_of(found.space.scenario), mixed_watts(found.watts, found.space)
+
+    def usd_per_mtok(draws: Draws) -> Numeric:
+        made, inputs = bill_of(found.hardware, found.networks, watts, scenario, catalog, draws)
+        share = inputs.energy.utilisation_frac
+        return token_usd_per_mtok(made.hourly.total_usd_per_h, found.totals.tokens_per_s, share, 1.0)
+
+    facts = facts_read(catalog, cost_choice(found.hardware, found.networks, watts), scenario)
+    return tornado(usd_per_mtok, facts)
+
+
+# ----------------------------------------------------------------------------------------------------------- chip
+
+
+def chip_rows(design: str, plot: Path | None) -> list[Row]:
+    """Area by block, dies, edges, peaks, memory and power of one package."""
+    asked = question(design)
+    found = asked.evaluated()
+    own = found.hardware.own
+    chip = own.chip
+    edges = ("memory_edge_mm", "link_edge_mm", "host_edge_mm", "die_to_die_edge_mm", "edge_required_mm",
+             "edge_available_mm")  # fmt: skip
+    dies = ("silicon_mm2", "compute_die_mm2", "io_die_mm2", "die_width_mm", "die_height_mm", "reticle_required_mm2",
+            "reticle_available_mm2")  # fmt: skip
+    blocks = [f.name for f in fields(chip) if f.name.endswith("_mm2") and f.name not in dies]
+    peaks = [f.name for f in fields(chip) if f.name.endswith("_peak_gflops")]
+    memory = ("peak_rate_gbps", "capacity_bytes", "weights_frac", "kv_frac", "optimizer_frac", "latency_ns")
+    rows = [_row("area of the package", name, _at(getattr(chip, name))) for name in blocks]
+    rows += [_row("dies", name, _at(getattr(chip, name))) for name in dies]
+    rows += [_row("edge", name, _at(getattr(chip, name))) for name in edges]
+    rows += [_row("peak", name, _at(getattr(chip, name))) for name in (*peaks, "clock_ghz")]
+    rows += [_row("memory", name, _at(getattr(own.memory, name))) for name in memory]
+    rows.append(_row("power", "clock_frac of a long 16-bit product", _at(own.clock_frac)))
+    for result, work in zip(found.workloads, found.space.workloads.values(), strict=True):
+        drawn = power(own.power, activity_of(result, found.hardware, flop_per_token(work), work.precision))
+        watts = [f.name for f in fields(drawn) if f.name.endswith("_w")]
+        rows += [_row(f"power in {result.name}", name, _at(getattr(drawn, name))) for name in watts]
+    if plot is not None:
+        inputs = chip_inputs_of(asked.candidates, own, asked.catalog)
+        write_figure(plot, floorplan_svg(chip, inputs, 0), f"{asked.space.name}: floor plan")
+    return rows
+
+
+# --------------------------------------------------------------------------------------------------------- fabric
+
+
+def fabric_report(design: str, plot: Path | None) -> dict[str, list[Row]]:
+    """Both networks: what they are made of, what they cost, and how collectives do against message size."""
+    asked = question(design)
+    found = asked.evaluated()
+    rows = fabric_of_rows(found)
+    if plot is not None:
+        _plot_fabric(plot, rows["collectives"], f"{asked.space.name}: bus bandwidth of collectives")
+    return rows
+
+
+def fabric_of_rows(found: Evaluation) -> dict[str, list[Row]]:
+    """The parts of the report from an evaluation: networks, counts, bill, curves."""
+    fabric = found.hardware.fabric
+    described = fabric_rows(fabric, found.networks.up, found.networks.out, default_groups(fabric))
+    bill = [
+        {"item": row.label, "capital_usd": row.capital_usd, "rate_usd_per_h": row.rate_usd_per_h}
+        for row in bill_rows(found.bill)
+        if row.item in ("links", "switches", "nics")
+    ]
+    return {"networks": _network_rows(found), "topology": described["topology"], "bill": bill,
+            "collectives": described["collectives"]}  # fmt: skip
+
+
+def _network_rows(found: Evaluation) -> list[Row]:
+    machines, nets = found.hardware, found.networks
+    c, own = machines.candidates, machines.own
+    return [
+        {
+            "network": prefix,
+            "topology": c.words(f"{prefix}_topology")[0],
+            "medium": c.words(f"{prefix}_medium")[0],
+            "switch": switch[0],
+            "radix_count": _at(radix),
+            "ports_count": _at(ports),
+            "goodput_gbps": _at(link.goodput_gbps),
+            "length_m": _at(machines.length_m(prefix)),
+        }
+        for prefix, switch, radix, ports, link in (
+            ("scale_up", nets.up_switch, nets.up_radix_count, own.up_ports_count, own.up),
+            ("scale_out", nets.out_switch, nets.out_radix_count, own.out_ports_count, own.out),
+        )
+    ]
+
+
+def _plot_fabric(plot: Path, rows: Sequence[Row], title: str) -> None:
+    """An SVG of bus bandwidth, or an interactive page that also tells what limits each point."""
+    if plot.suffix == ".html":
+        page = fabric_figure(rows).to_html(include_plotlyjs=True, full_html=True)
+        write_text(plot, str(page))
+        return
+    curves = dict.fromkeys((row["operation"], row["group_count"]) for row in rows)
+    lines = {
+        f"{operation}, {group:g} ranks": [
+            float(row["bus_gbytes_per_s"])
+            for row in rows
+            if (row["operation"], row["group_count"]) == (operation, group)
+        ]
+        for operation, group in curves
+    }
+    sizes = list(dict.fromkeys(float(row["message_bytes"]) for row in rows))
+    write_figure(plot, curves_svg(sizes, lines, title, "message [byte]", "bus bandwidth [GB/s]"), title)
+
+
+def _row(section: str, name: str, value: float) -> Row:
+    unit = unit_of(name) or ""
+    return {"section": section, "quantity": name, "value": value, "unit": "" if unit == "1" else unit}
+
+
+def _at(value: Numeric) -> float:
+    return float(np.asarray(value, dtype=np.float64).reshape(-1)[0])
