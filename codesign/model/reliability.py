@@ -6,12 +6,13 @@ Failures of components are independent and memoryless; a stop loses the work sin
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammainc, lambertw
+from scipy.special import gammainc
 
 from codesign.columns import freeze
 from codesign.units import Numeric
 
 NS_PER_FIT_INTERVAL = 1e9 * 3600.0 * 1e9  # a part of one FIT fails once in a thousand million hours
+_NEWTON_STEPS = 7
 _MOST = 500.0  # exponents are cut here: beyond it nothing useful is left, and the numbers stay finite
 
 
@@ -134,10 +135,10 @@ def mtbf_ns(stop_fit: Numeric) -> Numeric:
     """Mean time between stops.
 
     Args:
-        stop_fit: Stops of the job. [FIT], >= 0
+        stop_fit: Stops of the job. [FIT], > 0
 
     Returns:
-        Mean time between two. [ns]; finite where nothing fails
+        Mean time between two. [ns]
 
     Source:
         definition: the inverse rate.
@@ -145,7 +146,7 @@ def mtbf_ns(stop_fit: Numeric) -> Numeric:
     >>> float(mtbf_ns(1e9)) / 3600e9
     1.0
     """
-    return NS_PER_FIT_INTERVAL / np.maximum(stop_fit, 1e-6)
+    return NS_PER_FIT_INTERVAL / stop_fit
 
 
 def young_interval_ns(between_ns: Numeric, checkpoint_ns: Numeric) -> Numeric:
@@ -198,14 +199,17 @@ def best_interval_ns(between_ns: Numeric, checkpoint_ns: Numeric) -> Numeric:
         Work between the end of a checkpoint and the start of the next. [ns]
 
     Source:
-        daly-2006: zero of the derivative of the exact share, by Lambert's function.
+        daly-2006: zero of the derivative of the exact share, x = 1 - exp(-(x + C/M)).
 
     >>> round(float(best_interval_ns(between_ns=200.0, checkpoint_ns=1.0)), 6)
     19.338963
     """
-    inside = -np.exp(-np.minimum(checkpoint_ns / between_ns, _MOST) - 1.0)
-    result: Numeric = between_ns * (1.0 + np.real(lambertw(inside)))
-    return result
+    cost = np.minimum(checkpoint_ns / between_ns, _MOST)
+    share = np.minimum(np.sqrt(2.0 * cost), 1.0)  # right of the zero of a convex function: Newton falls onto it
+    for _ in range(_NEWTON_STEPS):
+        lost = np.exp(-(share + cost))
+        share = share - (share - 1.0 + lost) / np.maximum(1.0 - lost, 1e-12)
+    return between_ns * share
 
 
 def useful_frac(
@@ -219,7 +223,7 @@ def useful_frac(
         between_ns: Mean time between stops. [ns], > 0
         checkpoint_ns: Time the job waits for one checkpoint. [ns], >= 0
         restart_ns: Time to load and warm up after a stop. [ns], >= 0
-        period_ns: From one checkpoint to the next, the checkpoint included. [ns], > checkpoint_ns
+        period_ns: From one checkpoint to the next, the checkpoint included. [ns], > 0 and >= checkpoint_ns
         down_ns: Time until a restart can begin. [ns], >= 0
 
     Returns:
@@ -234,7 +238,7 @@ def useful_frac(
     again = np.exp(np.minimum(restart_ns / between_ns, _MOST))
     expected = (between_ns + down_ns) * again * np.expm1(np.minimum(period_ns / between_ns, _MOST))
     work = np.maximum(period_ns - checkpoint_ns, 0.0)
-    return np.minimum(1.0, work / np.maximum(expected, 1e-300))
+    return np.minimum(1.0, work / expected)
 
 
 def spares_exhausted_prob(spares_count: Numeric, down_count: Numeric) -> Numeric:
@@ -316,7 +320,7 @@ def availability(components: Components, rates: FailureRates, repair: Repair) ->
         Times [ns] and shares [1].
     """
     stops = stop_rates(components, rates)
-    between = mtbf_ns(stops.total_fit)
+    between = mtbf_ns(np.maximum(stops.total_fit, 1e-6))  # finite where nothing fails
     interval = np.maximum(best_interval_ns(between, repair.checkpoint_ns), 1.0)
     down = stops.lost_fit * repair.repair_ns / NS_PER_FIT_INTERVAL
     waiting = spares_exhausted_prob(repair.spares_frac * components.accelerators_count, down)

@@ -21,13 +21,13 @@ _LOG_CDF = tuple(float(log_ndtr(z)) for z in _NODES)
 _EULER = 0.5772156649015329
 
 
-def normal_maximum_ratio(count: Numeric) -> Numeric:
+def normal_maximum_ratio(ranks_count: Numeric) -> Numeric:
     """Expected maximum of independent standard normal deviates, in standard deviations.
 
     Exact integration; the usual sqrt(2 ln N) is 10 to 30 % high at the sizes of clusters.
 
     Args:
-        count: How many. [count], >= 1
+        ranks_count: How many. [count], >= 1
 
     Returns:
         Mean of the largest. [1], >= 0
@@ -35,22 +35,22 @@ def normal_maximum_ratio(count: Numeric) -> Numeric:
     Source:
         tippett-1925: mean of the largest of N from a normal population.
 
-    >>> round(float(normal_maximum_ratio(count=100.0)), 4)
+    >>> round(float(normal_maximum_ratio(ranks_count=100.0)), 4)
     2.5076
     """
-    total: Numeric = 0.0 * count
+    total: Numeric = 0.0 * ranks_count
     for node, log_cdf in zip(_NODES, _LOG_CDF, strict=True):
-        below = np.exp(log_cdf * np.asarray(count, dtype=np.float64))
+        below = np.exp(log_cdf * np.asarray(ranks_count, dtype=np.float64))
         total = total + (np.where(node >= 0.0, 1.0, 0.0) - below) * _STEP
     # the step function at zero is halved by the rule: its own node counts for half
     return np.maximum(total - 0.5 * _STEP, 0.0)
 
 
-def normal_maximum_deviation_ratio(count: Numeric) -> Numeric:
+def normal_maximum_deviation_ratio(ranks_count: Numeric) -> Numeric:
     """Standard deviation of that maximum, in standard deviations of one deviate.
 
     Args:
-        count: How many. [count], >= 1
+        ranks_count: How many. [count], >= 1
 
     Returns:
         Spread of the largest. [1], 0 to 1
@@ -58,23 +58,23 @@ def normal_maximum_deviation_ratio(count: Numeric) -> Numeric:
     Source:
         tippett-1925: spread of the largest of N from a normal population.
 
-    >>> round(float(normal_maximum_deviation_ratio(count=100.0)), 4)
+    >>> round(float(normal_maximum_deviation_ratio(ranks_count=100.0)), 4)
     0.4294
     """
-    mean = normal_maximum_ratio(count)
-    square: Numeric = 0.0 * count
+    mean = normal_maximum_ratio(ranks_count)
+    square: Numeric = 0.0 * ranks_count
     for node, log_cdf in zip(_NODES, _LOG_CDF, strict=True):
-        below = np.exp(log_cdf * np.asarray(count, dtype=np.float64))
+        below = np.exp(log_cdf * np.asarray(ranks_count, dtype=np.float64))
         square = square + 2.0 * node * (np.where(node >= 0.0, 1.0, 0.0) - below) * _STEP
     # the integrand's slope jumps by two at zero: the rule's first correction term
     return np.sqrt(np.maximum(square + _STEP * _STEP / 6.0 - mean * mean, 0.0))
 
 
-def lognormal_maximum_ratio(count: Numeric, log_deviation_ratio: Numeric) -> Numeric:
+def lognormal_maximum_ratio(ranks_count: Numeric, log_deviation_ratio: Numeric) -> Numeric:
     """Expected maximum of independent log-normal times with mean one.
 
     Args:
-        count: How many. [count], >= 1
+        ranks_count: How many. [count], >= 1
         log_deviation_ratio: Standard deviation of the logarithm. [1], 0 to 1.5
 
     Returns:
@@ -83,23 +83,23 @@ def lognormal_maximum_ratio(count: Numeric, log_deviation_ratio: Numeric) -> Num
     Source:
         david-2003: integral of 1 - F^N.
 
-    >>> round(float(lognormal_maximum_ratio(count=100.0, log_deviation_ratio=0.5)), 4)
+    >>> round(float(lognormal_maximum_ratio(ranks_count=100.0, log_deviation_ratio=0.5)), 4)
     3.1677
     """
     sigma = np.asarray(log_deviation_ratio, dtype=np.float64)
-    total: Numeric = np.exp(sigma * _LOW - 0.5 * sigma * sigma) + 0.0 * count
+    total: Numeric = np.exp(sigma * _LOW - 0.5 * sigma * sigma) + 0.0 * ranks_count
     for index, (node, log_cdf) in enumerate(zip(_NODES, _LOG_CDF, strict=True)):
-        above = -np.expm1(log_cdf * np.asarray(count, dtype=np.float64))
+        above = -np.expm1(log_cdf * np.asarray(ranks_count, dtype=np.float64))
         weight = 0.5 if index in (0, len(_NODES) - 1) else 1.0
         total = total + weight * _STEP * above * sigma * np.exp(sigma * node - 0.5 * sigma * sigma)
     return np.maximum(total, 1.0)
 
 
-def exponential_maximum_ratio(count: Numeric) -> Numeric:
+def exponential_maximum_ratio(ranks_count: Numeric) -> Numeric:
     """Expected maximum of independent exponential times with mean one: the harmonic number.
 
     Args:
-        count: How many. [count], >= 1
+        ranks_count: How many. [count], >= 1
 
     Returns:
         Mean of the largest over the mean of one. [1], >= 1
@@ -107,18 +107,18 @@ def exponential_maximum_ratio(count: Numeric) -> Numeric:
     Source:
         david-2003: 1 + 1/2 + ... + 1/N.
 
-    >>> round(float(exponential_maximum_ratio(count=2.0)), 12)
+    >>> round(float(exponential_maximum_ratio(ranks_count=2.0)), 12)
     1.5
     """
-    result: Numeric = digamma(np.asarray(count, dtype=np.float64) + 1.0) + _EULER
+    result: Numeric = digamma(np.asarray(ranks_count, dtype=np.float64) + 1.0) + _EULER
     return result
 
 
-def normal_maximum_quantile_ratio(count: Numeric, probability_frac: Numeric) -> Numeric:
+def normal_maximum_quantile_ratio(ranks_count: Numeric, probability_frac: Numeric) -> Numeric:
     """Quantile of the maximum of independent standard normal deviates, in standard deviations.
 
     Args:
-        count: How many. [count], >= 1
+        ranks_count: How many. [count], >= 1
         probability_frac: Share of draws below the quantile. [1], 0 to 1
 
     Returns:
@@ -127,19 +127,19 @@ def normal_maximum_quantile_ratio(count: Numeric, probability_frac: Numeric) -> 
     Source:
         definition: F^N = q, so F = q^(1/N).
 
-    >>> round(float(normal_maximum_quantile_ratio(count=1.0, probability_frac=0.5)), 12)
+    >>> round(float(normal_maximum_quantile_ratio(ranks_count=1.0, probability_frac=0.5)), 12)
     0.0
     """
-    result: Numeric = ndtri_exp(np.log(probability_frac) / np.asarray(count, dtype=np.float64))
+    result: Numeric = ndtri_exp(np.log(probability_frac) / np.asarray(ranks_count, dtype=np.float64))
     return result
 
 
-def any_event_prob(event_prob: Numeric, count: Numeric) -> Numeric:
+def any_event_prob(event_prob: Numeric, events_count: Numeric) -> Numeric:
     """Chance that at least one of many independent events happens.
 
     Args:
         event_prob: Chance of one. [1], 0 to below 1
-        count: How many. [count], >= 0
+        events_count: How many. [count], >= 0
 
     Returns:
         Chance of at least one. [1]
@@ -147,10 +147,10 @@ def any_event_prob(event_prob: Numeric, count: Numeric) -> Numeric:
     Source:
         definition: 1 - (1 - p)^N, computed without loss for small p.
 
-    >>> float(any_event_prob(event_prob=0.5, count=2.0))
+    >>> float(any_event_prob(event_prob=0.5, events_count=2.0))
     0.75
     """
-    result: Numeric = -np.expm1(count * np.log1p(-np.asarray(event_prob, dtype=np.float64)))
+    result: Numeric = -np.expm1(events_count * np.log1p(-np.asarray(event_prob, dtype=np.float64)))
     return result
 
 

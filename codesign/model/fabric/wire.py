@@ -159,11 +159,11 @@ def launched_ns(device_ns: Numeric, tier: Tier) -> Numeric:
     return joined
 
 
-def pair_flag(count: Numeric) -> Numeric:
+def pair_flag(members_count: Numeric) -> Numeric:
     """1 for two members or more, 0 for one; between them it grades.
 
     Args:
-        count: Members. [count], >= 1
+        members_count: Members. [count], >= 1
 
     Returns:
         Whether anything has to move. [1], 0 to 1
@@ -174,4 +174,4 @@ def pair_flag(count: Numeric) -> Numeric:
     >>> float(pair_flag(1.0)), float(pair_flag(8.0))
     (0.0, 1.0)
     """
-    return np.minimum(1.0, np.maximum(0.0, count - 1.0))
+    return np.minimum(1.0, np.maximum(0.0, members_count - 1.0))
