@@ -7,12 +7,14 @@ import numpy as np
 from codesign.catalog import Catalog
 from codesign.cost.bill import Bill, CostInputs, bill
 from codesign.hardware import Hardware
+from codesign.jobs import flop_per_token
 from codesign.links import PRICED_AS
 from codesign.metrics import WorkloadResult
 from codesign.model.chip.power import Activity, board_w, power
 from codesign.networks import Networks
 from codesign.prices import CostChoice, Draws, NetworkChoice, Scenario, cost_inputs
 from codesign.space import Scenario as SpaceScenario
+from codesign.space import Serving, Training
 from codesign.units import Array, Numeric
 
 #: Which licence a lane rate needs (prices.yaml).
@@ -29,11 +31,12 @@ class Watts:
     peak_w: Array
 
 
-def activity_of(result: WorkloadResult, hardware: Hardware, flop_per_token: float, precision: str) -> Activity:
-    """What one workload does each second: arithmetic from its tokens, bytes and link traffic from its parts of time.
+def activity_of(result: WorkloadResult, hardware: Hardware, work: Training | Serving) -> Activity:
+    """What one workload does each second: arithmetic from its tokens, bytes from its parts of time.
 
     Training streams activations and states in its element-wise and optimizer parts and reads operands in its products;
-    a decode step reads weights and cache once. A part that moves data keeps its channel busy for its time.
+    a decode step reads weights and cache once. Attention cores run in sixteen bits whatever the products run in. Links
+    send idle flits where there is nothing else to send, so their transceivers draw the same all the time.
     """
     memory, own = hardware.own.memory, hardware.own
     share = {name: part / result.time_ns for name, part in result.parts_ns.items()}
@@ -47,29 +50,28 @@ def activity_of(result: WorkloadResult, hardware: Hardware, flop_per_token: floa
         return np.minimum(total, 1.0)
 
     tokens = result.tokens_per_s + result.input_tokens_per_s
-    gflops = tokens * flop_per_token * 1e-9
-    word = {"bf16": "bf16", "fp16": "bf16", "int8": "int8", "nvfp4": "fp4", "mxfp4": "fp4"}.get(precision, "fp8")
+    products, cores = (tokens * flop * 1e-9 for flop in flop_per_token(work))
+    word = {"bf16": "bf16", "fp16": "bf16", "int8": "int8", "nvfp4": "fp4", "mxfp4": "fp4"}.get(work.precision, "fp8")
     peak_gbps = np.asarray(memory.peak_rate_gbps) * np.asarray(memory.weights_frac)
     if result.kind == "training":
         streams = sum_of("elementwise", "optimizer", "head", "recompute")
         load = hardware.catalog.value("blocks", "tdp_activity", "memory_frac")
         rate_gbps = peak_gbps * np.minimum(streams + load * sum_of("gemm", "attention"), 1.0)
-        up, out = sum_of("tensor", "context", "expert"), sum_of("data", "transfer")
     else:
         moved = result.memory_bytes["weights_bytes"] + result.memory_bytes["cache_bytes"]
         rate_gbps = np.minimum(8.0 * moved / result.time_ns, peak_gbps)
-        up, out = sum_of("tensor_parallel", "expert_parallel"), zero
     up_gbps = 2.0 * np.asarray(own.up.coding.raw_rate_gbps) * own.up_ports_count
     out_gbps = 2.0 * np.asarray(own.out.coding.raw_rate_gbps) * own.out_ports_count
     per_flop = hardware.catalog.value("blocks", "tdp_activity", "sram_bits_per_flop_ratio")
-    lanes = {f"{name}_gflops": gflops if name == word else zero for name in ("bf16", "fp8", "fp4", "int8")}
+    units = {f"{name}_gflops": products if name == word else zero for name in ("bf16", "fp8", "fp4", "int8")}
+    units["bf16_gflops"] = units["bf16_gflops"] + cores
     return Activity(
-        **lanes,
-        sram_rate_gbps=per_flop * gflops,
+        **units,
+        sram_rate_gbps=per_flop * (products + cores),
         memory_rate_gbps=rate_gbps,
         second_rate_gbps=np.asarray(memory.second_rate_gbps) * sum_of("offload"),
-        scale_up_rate_gbps=up_gbps * up,
-        scale_out_rate_gbps=out_gbps * out,
+        scale_up_rate_gbps=up_gbps,
+        scale_out_rate_gbps=out_gbps,
         die_to_die_rate_gbps=np.where(np.asarray(own.chip.die_to_die_edge_mm) > 0.0, rate_gbps, 0.0),
     )
 

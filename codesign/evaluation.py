@@ -19,7 +19,7 @@ from codesign.cost.ownership import shared_usd_per_mtok, token_usd_per_mtok
 from codesign.details import Totals, details_of
 from codesign.errors import CatalogError, SpaceError, nearest
 from codesign.hardware import Hardware, hardware
-from codesign.jobs import columned, flop_per_token, may_offload, serving_result, training_result
+from codesign.jobs import columned, may_offload, serving_result, training_result
 from codesign.machines import ACTIVATION_BYTES
 from codesign.metrics import METRICS, Metrics, Violations, WorkloadResult, metric
 from codesign.networks import Networks
@@ -75,7 +75,7 @@ def evaluate_machines(
     )
 
     watts = tuple(
-        watts_of(activity_of(result, paid, flop_per_token(work), work.precision), paid, catalog)
+        watts_of(activity_of(result, paid, work), paid, catalog)
         for work, result in zip(space.workloads.values(), results, strict=True)
     )
     mixed = mixed_watts(watts, space)

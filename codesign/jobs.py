@@ -307,12 +307,12 @@ def _pinned_serving(name: str, pinned: Mapping[str, Value]) -> ServingLayout:
     return ServingLayout(prefill, decode, given["disaggregated_flag"], given["users_count"])
 
 
-def flop_per_token(work: Training | Serving) -> float:
-    """Operations of one token: forward for serving, three times that for training, attention cores at mean context."""
+def flop_per_token(work: Training | Serving) -> tuple[float, float]:
+    """Operations of one token in products and in attention cores at mean context; three times the forward in training."""
     transformer = one_transformer(work.model)
+    matrix = float(np.asarray(matrix_flop_per_token(transformer)))
     if isinstance(work, Training):
         core = float(np.asarray(attention_flop(transformer, float(work.sequence_count), float(work.sequence_count))))
-        return 3.0 * (float(np.asarray(matrix_flop_per_token(transformer))) + core / work.sequence_count)
+        return 3.0 * matrix, 3.0 * core / work.sequence_count
     context = float(work.input_count) + 0.5 * work.output_count
-    core = float(np.asarray(attention_flop(transformer, 1.0, context)))
-    return float(np.asarray(matrix_flop_per_token(transformer))) + core
+    return matrix, float(np.asarray(attention_flop(transformer, 1.0, context)))

@@ -14,7 +14,6 @@ from codesign.cost.ownership import token_usd_per_mtok
 from codesign.errors import UsageError, nearest
 from codesign.evaluation import Evaluation, check_question, evaluate, mixed_watts
 from codesign.hardware import chip_inputs_of, parts_of
-from codesign.jobs import flop_per_token
 from codesign.model.chip.power import power
 from codesign.parameters import BY_NAME, Parameter
 from codesign.prices import Draws, facts_read
@@ -255,7 +254,7 @@ def chip_rows(design: str, plot: Path | None) -> list[Row]:
     rows += [_row("memory", name, _at(getattr(own.memory, name))) for name in memory]
     rows.append(_row("power", "clock_frac of a long 16-bit product", _at(own.clock_frac)))
     for result, work in zip(found.workloads, found.space.workloads.values(), strict=True):
-        drawn = power(own.power, activity_of(result, found.hardware, flop_per_token(work), work.precision))
+        drawn = power(own.power, activity_of(result, found.hardware, work))
         watts = [f.name for f in fields(drawn) if f.name.endswith("_w")]
         rows += [_row(f"power in {result.name}", name, _at(getattr(drawn, name))) for name in watts]
     if plot is not None:
