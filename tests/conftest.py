@@ -1,8 +1,12 @@
 """Fixtures shared by all tests."""
 
 import pytest
+from hypothesis import settings
 
 from codesign.catalog import Catalog, load_catalog
+
+settings.register_profile("codesign", deadline=None)  # a busy machine is not a failed property
+settings.load_profile("codesign")
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ class Buffering:
     """What the receiver's buffer allows and asks for."""
 
     loop_ns: Numeric
-    frac: Numeric
+    useful_frac: Numeric
     channel_bytes: Numeric
     need_bytes: Numeric
     headroom_bytes: Numeric
@@ -49,7 +49,7 @@ def buffering(inputs: LinkInputs, line: Coding) -> Buffering:
     >>> from codesign.model.link.example import example_inputs
     >>> from codesign.model.link.chain import link
     >>> line = link(example_inputs()).coding
-    >>> float(buffering(example_inputs(), line).frac) <= 1.0
+    >>> float(buffering(example_inputs(), line).useful_frac) <= 1.0
     True
     """
     flow, protocol, medium = inputs.flow, inputs.protocol, inputs.medium
@@ -71,7 +71,7 @@ def buffering(inputs: LinkInputs, line: Coding) -> Buffering:
     lossy = (1.0 - protocol.credit_flag) * (1.0 - protocol.pfc_flag)
     return Buffering(
         loop_ns=loop,
-        frac=protocol.credit_flag * by_credit + protocol.pfc_flag * by_pfc + lossy,
+        useful_frac=protocol.credit_flag * by_credit + protocol.pfc_flag * by_pfc + lossy,
         channel_bytes=channel,
         need_bytes=protocol.credit_flag * credit_need + protocol.pfc_flag * pfc_need,
         headroom_bytes=protocol.pfc_flag * headroom * flow.channels_count,

@@ -122,10 +122,10 @@ def propagated_error_prob(slicer_error_prob: Numeric, propagation_prob: Numeric)
     Source:
         designcon-2025-burst: error propagation factor 0 and 0.75.
 
-    >>> propagated_error_prob(slicer_error_prob=0.25, propagation_prob=0.75)
+    >>> propagated_error_prob(slicer_error_prob=0.2, propagation_prob=0.75)
     0.5
     """
-    return slicer_error_prob / (slicer_error_prob + 1.0 - propagation_prob)
+    return slicer_error_prob / (slicer_error_prob + (1.0 - propagation_prob) * (1.0 - slicer_error_prob))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

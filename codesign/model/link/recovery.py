@@ -24,7 +24,7 @@ from codesign.units import Numeric
 class Recovery:
     """What losses cost in rate and in time."""
 
-    frac: Numeric
+    useful_frac: Numeric
     delay_ns: Numeric
     mean_ns: Numeric
     sd_ns: Numeric
@@ -34,7 +34,9 @@ class Recovery:
         freeze(self)
 
 
-def recovery(inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Numeric) -> Recovery:
+def recovery(
+    inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Numeric, paced_frac: Numeric
+) -> Recovery:
     """Go-back-N, selective retry, or none (then the transport's timeout repairs a loss).
 
     Args:
@@ -42,6 +44,7 @@ def recovery(inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Nu
         line: Losses and times of flits.
         flits: Flits of the reference message. [count]
         round_trip_ns: From sending a flit to sending it again. [ns]
+        paced_frac: Share of the line that credits and replay buffer let flits use; a slower line loses fewer. [1]
 
     Returns:
         Useful share, delay of one loss, mean, spread and tail of the delay a message meets.
@@ -52,7 +55,7 @@ def recovery(inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Nu
     >>> from codesign.model.link.example import example_inputs
     >>> from codesign.model.link.chain import link
     >>> line = link(example_inputs()).coding
-    >>> float(recovery(example_inputs(), line, 10.0, 200.0).delay_ns)
+    >>> float(recovery(example_inputs(), line, 10.0, 200.0, 1.0).delay_ns)
     200.0
     """
     retry, load = inputs.retry, inputs.load
@@ -60,7 +63,9 @@ def recovery(inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Nu
     selective = retry.selective_flag
     local = np.maximum(retry.go_back_flag, selective)
     delay = local * round_trip_ns + (1.0 - local) * (retry.timeout_ns + round_trip_ns)
-    back = go_back_frac(loss, window_count(delay, line.flit_ns))
+    # a retransmission starts with all credits back, so half a window of the waiting it would have done is saved
+    fresh = 0.5 * (1.0 - paced_frac) * np.maximum(paced_frac * round_trip_ns - line.flit_ns, 0.0)
+    back = go_back_frac(loss, window_count(delay * paced_frac - fresh, line.flit_ns))
     events = loss_events(mean_losses_count(loss, flits), links, tail)
     mean, spread = events.mean_count * delay, events.sd_count * delay
     worst = events.quantile_count * delay
@@ -70,7 +75,7 @@ def recovery(inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Nu
         selective_delay_ns(loss, flits, line.flit_ns, delay, links, tail),
     )
     return Recovery(
-        frac=back + selective * (selective_frac(loss) - back),
+        useful_frac=back + selective * (selective_frac(loss) - back),
         delay_ns=delay,
         mean_ns=mean + selective * (picked[0] - mean),
         sd_ns=spread + selective * (picked[1] - spread),

@@ -172,7 +172,8 @@ def loss_events(events_count: Numeric, links_count: Numeric, tail_prob: Numeric)
         above = above - term
         bound = bound * mean / (event + 2.0)
     first = np.maximum(first, mean)
-    many = np.ceil(mean - ndtri(tail_prob / links_count) * np.sqrt(mean))
+    sigmas = -ndtri(tail_prob / links_count)
+    many = np.ceil(mean + sigmas * np.sqrt(mean) + (sigmas * sigmas - 1.0) / 6.0)  # Cornish-Fisher for the skew
     return LossEvents(
         mean_count=first,
         sd_count=np.sqrt(np.maximum(second - first * first, 0.0)),

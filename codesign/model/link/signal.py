@@ -20,6 +20,8 @@ from codesign.model.link.serdes import (
 )
 from codesign.units import Numeric
 
+_HOPELESS_DB = 300.0  #: a longer line is not worse, so that every number stays finite
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signal:
@@ -91,6 +93,7 @@ def noise_ratio(
     >>> bool(noise_ratio(30.0, 60.0, 200.0, inputs.serdes, inputs.fit) > 0.0)
     True
     """
+    loss_db = np.minimum(loss_db, _HOPELESS_DB)
     variance = level_variance_ratio(serdes.levels_count)
     enhancement = noise_enhancement_db(loss_db, serdes.feedback_frac, fit.shape_ratio)
     symbol_ghz = symbol_rate_ghz(serdes.lane_rate_gbps, serdes.symbol_bits)

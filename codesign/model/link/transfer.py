@@ -93,13 +93,13 @@ def transfer(inputs: LinkInputs, line: Coding) -> Transfer:
     protocol, load, flow = inputs.protocol, inputs.load, inputs.flow
     round_trip = 2.0 * line.one_way_ns + line.flit_ns + inputs.retry.detect_ns
     flits = message_flits_count(load.message_bytes, protocol)
-    losses = recovery(inputs, line, flits, round_trip)
     buffers = buffering(inputs, line)
     replay = replay_buffer_frac(inputs.retry.replay_bytes, round_trip, line.line_rate_gbps)
     retries = np.maximum(inputs.retry.go_back_flag, inputs.retry.selective_flag)
     replay = 1.0 - retries * (1.0 - np.maximum(replay, 1e-9))
-    credit = np.maximum(buffers.frac, 1e-9)
+    credit = np.maximum(buffers.useful_frac, 1e-9)
     window = np.minimum(credit, replay)
+    losses = recovery(inputs, line, flits, round_trip, window)
     head = head_of_line_frac(
         flow.ports_count, flow.channels_count, flow.few_ratio, flow.ports_exponent_ratio, flow.channels_exponent_ratio
     )
@@ -112,7 +112,7 @@ def transfer(inputs: LinkInputs, line: Coding) -> Transfer:
     base = line.base_ns + serial
     return Transfer(
         protocol_frac=message_frac(load.message_bytes, protocol),
-        retry_frac=losses.frac,
+        retry_frac=losses.useful_frac,
         replay_frac=window / credit,
         credit_frac=credit,
         contention_frac=contention_frac(head, flow.random_frac, np.minimum(protocol.hops_count, 1.0)),

@@ -1,0 +1,102 @@
+"""Links by name: what the catalog gives, what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codesign.catalog import Catalog
+from codesign.errors import CatalogError
+from codesign.links import MODULATIONS, RETRIES, link_inputs
+from codesign.model.link.chain import Link, link
+from codesign.model.link.signal import cable_reach_m
+
+Columns = dict[str, np.ndarray[Any, np.dtype[np.float64]]]
+NEEDED: dict[str, float] = {"lane_rate_gbps": 106.25, "lanes_count": 4.0, "length_m": 1.0}
+
+
+def columns(found: Link) -> Columns:
+    """Results as arrays."""
+    return {name: np.atleast_1d(np.asarray(column, dtype=float)) for name, column in found.columns().items()}
+
+
+def test_every_code_medium_protocol_equaliser_and_modulation_makes_a_finite_link(catalog: Catalog) -> None:
+    for word, kind in (("fec", "fec"), ("medium", "media"), ("protocol", "protocols"), ("equaliser", "serdes"),
+                       ("die_to_die", "die_to_die")):  # fmt: skip
+        names = list(catalog.technologies(kind))
+        found = link(link_inputs(catalog, {**NEEDED, word: names}))
+        assert all(np.all(np.isfinite(np.asarray(column))) for column in found.columns().values()), word
+    for word, names in (("modulation", list(MODULATIONS)), ("retry", list(RETRIES))):
+        assert np.all(np.isfinite(np.asarray(link(link_inputs(catalog, {**NEEDED, word: names})).goodput_gbps)))
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"fec": "kp5"}, "did you mean 'kp4'"),
+        ({"medium": "coper"}, "no entry 'coper'"),
+        ({"modulation": "pam3"}, "modulation cannot be 'pam3'"),
+        ({"lane_rate": 100.0}, "no choice 'lane_rate'; did you mean 'lane_rate_gbps'?"),
+        ({"node": "tsmc"}, "node 'tsmc'"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_the_nearest_right_one(
+    catalog: Catalog, choices: dict[str, str | float], said: str
+) -> None:
+    with pytest.raises(CatalogError, match=said.replace("?", r"\?")):
+        link_inputs(catalog, {**NEEDED, **choices})
+
+
+def test_a_link_without_its_rate_is_refused(catalog: Catalog) -> None:
+    with pytest.raises(CatalogError, match="length_m must be given"):
+        link_inputs(catalog, {"lane_rate_gbps": 100.0, "lanes_count": 4.0})
+
+
+def test_optics_reach_farther_cost_more_power_and_more_dollars(catalog: Catalog) -> None:
+    media = ["passive_copper", "active_copper", "pluggable_optics", "linear_optics", "co_packaged_optics"]
+    inputs = link_inputs(catalog, {**NEEDED, "medium": media})
+    found, reach = columns(link(inputs)), np.asarray(cable_reach_m(inputs))
+
+    assert reach[0] < reach[1] < reach[2]
+    assert np.argmax(found["power_w"]) == 2
+    assert np.argmin(found["medium_pj_per_bit"]) == 0
+    assert found["medium_pj_per_bit"][2] > found["medium_pj_per_bit"][3] > found["medium_pj_per_bit"][4]
+    assert found["medium_usd"][2] > found["medium_usd"][1] > found["medium_usd"][0]
+    assert np.argmin(found["failure_fit"]) == 0
+
+
+def test_a_weak_code_and_a_simple_equaliser_miss_decibels_on_a_long_cable(catalog: Catalog) -> None:
+    hard = {**NEEDED, "lane_rate_gbps": 212.5, "length_m": 2.0}
+    weak = columns(link(link_inputs(catalog, {**hard, "fec": "none"})))
+    simple = columns(link(link_inputs(catalog, {**hard, "equaliser": "ctle"})))
+    strong = columns(link(link_inputs(catalog, hard)))
+
+    assert weak["missing_db"][0] > strong["missing_db"][0]
+    assert simple["missing_db"][0] > 5.0
+
+
+def test_pam6_loses_less_at_its_lower_frequency_and_asks_for_more(catalog: Catalog) -> None:
+    codes = ["pam4", "pam6", "pam8"]
+    found = link(link_inputs(catalog, {**NEEDED, "lane_rate_gbps": 425.0, "modulation": codes})).signal
+
+    assert np.all(np.diff(np.asarray(found.insertion_loss_db)) < 0.0)
+    assert np.all(np.diff(np.asarray(found.required_snr_db)) > 0.0)
+
+
+def test_an_io_chiplet_frees_edge_and_costs_energy_and_time(catalog: Catalog) -> None:
+    found = columns(link(link_inputs(catalog, {**NEEDED, "die_to_die": ["none", "ucie_advanced"]})))
+
+    assert found["edge_mm"][1] < 0.2 * found["edge_mm"][0]
+    assert found["energy_pj_per_bit"][1] > found["energy_pj_per_bit"][0]
+    assert found["base_ns"][1] > found["base_ns"][0]
+    assert found["die_area_mm2"][1] < found["die_area_mm2"][0]
+
+
+def test_a_choice_per_row_is_the_same_as_one_link_at_a_time(catalog: Catalog) -> None:
+    codes = ["kp4", "none", "rs272_258", "kp4x2"]
+    batch = columns(link(link_inputs(catalog, {**NEEDED, "fec": codes, "payload_bytes": [64.0, 256.0, 128.0, 4096.0]})))
+
+    for place, (code, payload) in enumerate(zip(codes, [64.0, 256.0, 128.0, 4096.0], strict=True)):
+        alone = columns(link(link_inputs(catalog, {**NEEDED, "fec": code, "payload_bytes": payload})))
+        assert alone["goodput_gbps"][0] == pytest.approx(batch["goodput_gbps"][place], rel=1e-12)
+        assert alone["missing_db"][0] == pytest.approx(batch["missing_db"][place], abs=1e-9)
