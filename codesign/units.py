@@ -113,10 +113,10 @@ _BY_LENGTH = sorted(SUFFIXES, key=len, reverse=True)
 def unit_of(name: str) -> str | None:
     """Unit promised by a name, or None when its suffix is not in the vocabulary.
 
-    >>> unit_of("pin_rate_gbps"), unit_of("bandwidth")
-    ('Gb/s', None)
+    >>> unit_of("pin_rate_gbps"), unit_of("usd_per_mtok"), unit_of("bandwidth")
+    ('Gb/s', 'USD/Mtoken', None)
     """
-    return next((SUFFIXES[suffix] for suffix in _BY_LENGTH if name.endswith(suffix)), None)
+    return next((SUFFIXES[suffix] for suffix in _BY_LENGTH if f"_{name}".endswith(suffix)), None)
 
 
 F = TypeVar("F", bound=Callable[..., object])

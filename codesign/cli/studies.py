@@ -124,6 +124,18 @@ def export(
     show(f"{count} trials written to {out}")
 
 
+@app.command("import")
+def import_study(
+    file: Annotated[Path, typer.Argument(help="An exported .json or .parquet.")],
+    name: Annotated[str | None, typer.Option("--study", help="Name in the database; default: as exported.")] = None,
+    storage: Storage = None,
+) -> None:
+    """Bring an exported study into the database."""
+    from codesign.study.study import import_trials
+
+    show(f"study {import_trials(file, storage_url(storage), name)} imported")
+
+
 @app.command()
 def copy(
     name: Name,

@@ -1,7 +1,7 @@
-"""``codesign sweep run|show|top``."""
+"""``codesign sweep run``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ def run(
     method: Annotated[str, typer.Option(help="grid, random or sobol.")] = "sobol",
     name: Annotated[str | None, typer.Option("--sweep", help="Name of the sweep; default: the space's name.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the Parquet chunks.")] = Path("sweeps"),
-    chunk: Annotated[int, typer.Option(help="Candidates per chunk.", min=1)] = 10_000,
+    chunk: Annotated[int, typer.Option(help="Candidates per chunk.", min=1)] = 16_384,
     executor: Annotated[str, typer.Option(help="ray or inline.")] = "ray",
     workers: Annotated[int, typer.Option(help="Ray actors; 0: one per core.", min=0)] = 0,
     address: Annotated[str, typer.Option(help="Ray cluster: local, auto or HOST:PORT.")] = "local",
@@ -27,10 +27,10 @@ def run(
 ) -> None:
     """Screen candidates on an index range into Parquet chunks; a second call finishes what is missing."""
     from codesign.cli.progress import sweep_progress
-    from codesign.study.screens import run_screen
+    from codesign.study.study import sweep
 
     with sweep_progress(quiet=as_json) as report:
-        summary = run_screen(
+        summary = sweep(
             space,
             points=int(points),
             method=method,
@@ -47,6 +47,14 @@ def run(
     if as_json:
         print_json(summary)
         return
-    from codesign.views.explain import rows_table
+    _print(summary)
 
-    show(rows_table(f"best of {summary['points']} points ({summary['feasible']} feasible)", summary["top"]))
+
+def _print(summary: dict[str, Any]) -> None:
+    from codesign.views.explain import refusals_table, rows_table
+
+    show(f"{summary['done_count']:,} of {summary['points_count']:,} points, {summary['feasible_count']:,} feasible: {summary['folder']}")
+    show(rows_table("best", summary["top"][:10]))
+    show(refusals_table({"refusals": {rule: n for rule, n in summary["refusals"].items() if n}}))
+    if summary["promoted_to"]:
+        show(f"the best are the first trials of study {summary['promoted_to']}")

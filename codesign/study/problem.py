@@ -19,6 +19,7 @@ from codesign.catalog.platforms import load_platform, load_platforms
 from codesign.errors import SpaceError
 from codesign.evaluation import Evaluation, check_question, evaluate, physical_violations, rules_of
 from codesign.parameters import BY_NAME
+from codesign.shadow import shadow
 from codesign.space import Choices, Range, Space, load_space, parse_space, shipped_spaces
 from codesign.study import parameters as study_parameters
 from codesign.study.coding import Coding
@@ -189,12 +190,9 @@ class SpaceProblem:
 
     def elasticities(self, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What ten per cent more of each resource at no cost would change, for one trial's design."""
-        from codesign.shadow import elasticities
-
         columns = {name: [value] for name, value in trial["design"].items()}
         candidates = assemble(columns, 1, self.space.model_copy(update={"base": trial["platform"]}))
-        found: list[dict[str, Any]] = elasticities(candidates, self.space, self.catalog)
-        return found
+        return shadow(candidates, self.space, self.catalog)[1][0]
 
     def screen(self, columns: Mapping[str, NDArray[Any]]) -> tuple[Array, Array]:
         """Objectives (n, k) and constraints (n, r) of n designs, one column per parameter, without repair."""

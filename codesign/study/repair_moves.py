@@ -1,12 +1,16 @@
 """Which parameters help against which rule, best first, and the order in which repair walks words."""
 
 from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
 
 from codesign.catalog import Catalog
+from codesign.links import link_inputs
 
 #: Rule -> parameters repair may shift against it, in this order (their directions stand in `repair.DIRECTIONS`).
 MOVES: Mapping[str, tuple[str, ...]] = {
-    "memory_height": ("memory_kind",),
+    "memory_height": ("memory_height_count",),
     "memory_pin_rate": ("memory_pin_rate_gbps",),
     "scale_up_payload": ("scale_up_payload_bytes",),
     "scale_out_payload": ("scale_out_payload_bytes",),
@@ -20,14 +24,14 @@ MOVES: Mapping[str, tuple[str, ...]] = {
         "scale_out_equaliser", "scale_out_fec", "scale_out_medium", "scale_out_lane_rate_gbps", "scale_out_modulation",
     ),
     "scale_up_radix": ("scale_up_domain_count", "scale_up_lanes_count"),
-    "scale_out_radix": ("scale_out_tiers_count",),
-    "scale_up_channels": ("scale_up_virtual_channels_count",),
-    "scale_out_channels": ("scale_out_virtual_channels_count",),
+    "scale_out_radix": ("scale_out_tiers_count", "scale_out_topology", "nic_rate_gbps"),
     "reticle": ("compute_dies_count", "io_dies_count", "sram_mb", "compute_scale_frac"),
-    "die_edge": ("compute_dies_count", "io_dies_count", "scale_up_lanes_count", "memory_stacks_count"),
+    "die_edge": (
+        "die_to_die", "io_dies_count", "scale_up_lanes_count", "memory_stacks_count", "compute_dies_count",
+        "scale_up_lane_rate_gbps",
+    ),
     "package_power": ("power_cap_w", "cooling", "scale_up_lanes_count", "compute_scale_frac"),
     "cooling": ("cooling",),
-    "package_area": ("memory_stacks_count", "compute_scale_frac", "sram_mb"),
 }  # fmt: skip
 
 
@@ -36,14 +40,18 @@ def moves_of() -> Mapping[str, tuple[str, ...]]:
     return MOVES
 
 
+@cache
 def orders_of(catalog: Catalog) -> Mapping[str, tuple[str, ...]]:
     """Parameter -> its words in the order in which repair walks them: the stronger, the later."""
-    by_code = _sorted(catalog, "fec", ("inner_correctable_count", "correctable_count", "interleave_count"))
-    by_reach = _sorted(catalog, "media", ("reach_limit_m",))
+    by_code = _by_strength(catalog)
+    by_reach = _sorted(catalog, "media", "reach_limit_m")
+    by_density = tuple(name for name in _sorted(catalog, "die_to_die", "edge_gbps_per_mm") if name != "none")
     ladder = ("ctle", "ffe_dfe", "adc_dsp")
     lines = ("nrz", "pam4", "pam6", "pam8")
     return {
         "cooling": ("air", "liquid"),
+        "die_to_die": by_density,
+        "scale_out_topology": ("rail_only", "rail_optimised", "fat_tree"),
         "scale_up_equaliser": ladder,
         "scale_out_equaliser": ladder,
         "scale_up_modulation": lines,
@@ -55,7 +63,14 @@ def orders_of(catalog: Catalog) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _sorted(catalog: Catalog, kind: str, facts: tuple[str, ...]) -> tuple[str, ...]:
-    """Technologies of a kind by some of their facts, weakest first."""
-    names = catalog.technologies(kind)
-    return tuple(sorted(names, key=lambda name: (*(catalog.value(kind, name, fact) for fact in facts), name)))
+def _sorted(catalog: Catalog, kind: str, fact: str) -> tuple[str, ...]:
+    """Technologies of a kind by one of their facts, weakest first."""
+    return tuple(sorted(catalog.technologies(kind), key=lambda name: (catalog.value(kind, name, fact), name)))
+
+
+def _by_strength(catalog: Catalog) -> tuple[str, ...]:
+    """Codes by the bit errors each still corrects to the loss target of a usual link, weakest first."""
+    names = sorted(catalog.technologies("fec"))
+    usual = link_inputs(catalog, {"lane_rate_gbps": 100.0, "lanes_count": 2.0, "length_m": 1.0, "fec": names})
+    order = np.argsort(np.broadcast_to(np.asarray(usual.fec.limit_ber), (len(names),)), kind="stable")
+    return tuple(names[i] for i in order)

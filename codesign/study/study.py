@@ -1,7 +1,5 @@
 """Studies as users hold them: create or open one, run it, ask it for its best design, its trials, its front."""
 
-import csv
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from codesign.errors import InfeasibleError, StudyError, UsageError
-from codesign.jsons import dump
 from codesign.store.repository import Store
-from codesign.study.executor import Executor, InlineExecutor
+from codesign.study.executor import Executor, InlineExecutor, InlinePool
 from codesign.study.lifecycle import copy_study, request
 from codesign.study.lifecycle import list_studies as listed
 from codesign.study.problem import SpaceRecipe, recipe_of
 from codesign.study.progress import Progress, TrialView, counting, summarise, views
 from codesign.study.run import run_study
+from codesign.study.sweep import promoted, run_sweep
+from codesign.study.transfer import export_study, import_study
 
 DEFAULT_STORAGE = "sqlite:///codesign.db"
 
@@ -200,24 +199,13 @@ class Study:
         return {name: np.array([row.get(name) for row in rows], dtype=_dtype(rows, name)) for name in names}
 
     def export(self, path: Path) -> int:
-        """Write every finished trial to .csv, .json or .parquet; returns how many.
+        """Write every finished trial to .csv, .json or .parquet; the last two read back exactly; returns how many.
 
         Raises:
             UsageError: another ending, or the file cannot be written.
         """
         with Store(self.storage) as store:
-            study = store.study(self.name)
-            columns, counts = counting(store, study)
-            found = views(store, study, columns.numbers[counts].tolist())
-        rows = [_flat(view) | {"details": dump(view.details, indent=None)} for view in found]
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        try:
-            _WRITERS[path.suffix](rows, names, path)
-        except KeyError:
-            raise UsageError(f"{path}: ends in {path.suffix!r}; wanted one of {', '.join(_WRITERS)}") from None
-        except OSError as problem:
-            raise UsageError(f"{path}: cannot write: {problem.strerror or problem}") from None
-        return len(rows)
+            return export_study(store, self.name, path)
 
     def copy(self, new_name: str, rebase: bool = False) -> int:
         """A child of this study with its best designs as first trials; returns how many."""
@@ -235,6 +223,16 @@ def list_studies(storage: str = DEFAULT_STORAGE) -> list[dict[str, Any]]:
     """Every study of a database with how far it is."""
     with Store(storage) as store:
         return [asdict(line) for line in listed(store)]
+
+
+def import_trials(path: Path, storage: str = DEFAULT_STORAGE, name: str | None = None) -> str:
+    """Bring an exported study (.json or .parquet) into a database; returns its name.
+
+    Raises:
+        StudyError: the file is not an export, or a study of that name exists.
+    """
+    with Store(storage) as store:
+        return import_study(store, path, name).name
 
 
 def executor_of(name: str, workers: int, address: str) -> Executor:
@@ -273,28 +271,60 @@ def _dtype(rows: list[dict[str, Any]], name: str) -> type:
     return np.float64 if all(isinstance(value, int | float) for value in values) else object
 
 
-def _write_csv(rows: list[dict[str, Any]], names: list[str], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, names)
-        writer.writeheader()
-        writer.writerows(rows)
+def sweep(
+    space: str | Path,
+    points: int = 100_000,
+    *,
+    method: str = "sobol",
+    name: str | None = None,
+    folder: Path = Path("sweeps"),
+    chunk: int = 16_384,
+    executor: str = "inline",
+    workers: int = 0,
+    address: str = "local",
+    promote: int = 0,
+    storage: str = DEFAULT_STORAGE,
+    on_progress: Callable[[Any], None] | None = None,
+) -> dict[str, Any]:
+    """Screen a space without a sampler; finish what a former call left; perhaps promote the best into a study.
+
+    Raises:
+        UsageError: an unknown method or executor.
+        StudyError, StoreError, ExecutorError: see their messages. Finished chunks stay.
+    """
+    recipe = recipe_of(str(space))
+    label = name or recipe().name
+    summary = run_sweep(
+        recipe,
+        storage,
+        label,
+        points_count=points,
+        method=method,
+        chunk_count=chunk,
+        folder=folder,
+        pool=pool_of(executor, workers, address),
+        on_progress=on_progress,
+    )
+    target = None
+    if promote:
+        target = f"{label}_promoted"
+        with Store(storage) as store:
+            first = promoted(store, label, promote)
+        total = recipe().space.search.trials + len(first)
+        run_study(recipe, storage, target, trials_total=total, first_rows=first)
+    return asdict(summary) | {"promoted_to": target}
 
 
-def _write_json(rows: list[dict[str, Any]], names: list[str], path: Path) -> None:  # noqa: ARG001
-    whole = [row | {"details": json.loads(row["details"])} for row in rows]
-    path.write_text(dump(whole, indent=1), encoding="utf-8")
+def pool_of(name: str, workers: int, address: str) -> Any:
+    """Workers of a sweep, by the name of the executor.
 
+    Raises:
+        UsageError: another name.
+    """
+    if name == "inline":
+        return InlinePool()
+    if name == "ray":
+        from codesign.study.workers import RayPool
 
-def _write_parquet(rows: list[dict[str, Any]], names: list[str], path: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
-
-
-_WRITERS: Mapping[str, Callable[[list[dict[str, Any]], list[str], Path], None]] = {
-    ".csv": _write_csv,
-    ".json": _write_json,
-    ".parquet": _write_parquet,
-}
+        return RayPool(workers or None, address=address)
+    raise UsageError(f"no executor {name!r}; valid: inline, ray")
