@@ -201,7 +201,8 @@ def finish(
         [(ids[i], k, value, "FINITE") for i in good for k, value in enumerate(numbers[i])],
     )
     key_value = ["trial_id", "key", "value_json"]
-    limits = [(ids[i], CONSTRAINTS, json.dumps(excess[i], allow_nan=False)) for i in good]
+    known = [i for i in good if all(x == x for x in excess[i])]  # trials of other tools may have none
+    limits = [(ids[i], CONSTRAINTS, json.dumps(excess[i], allow_nan=False)) for i in known]
     database.insert(connection, "trial_system_attributes", key_value, limits)
     notes = [(ids[i], k, v) for i, pairs in (user_attributes or {}).items() for k, v in pairs.items()]
     database.insert(connection, "trial_user_attributes", key_value, notes)

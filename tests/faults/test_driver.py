@@ -22,7 +22,7 @@ from codesign.store import database
 from codesign.store.repository import Store
 from codesign.study.executor import Finished, InlineExecutor
 from codesign.study.run import run_study
-from tests.store.backends import plain_rows
+from tests.store.backends import plain_rows, sqlite_file
 from tests.study import toy
 
 DRIVER = """
@@ -75,7 +75,7 @@ def count(url: str) -> int:
 def test_a_driver_killed_at_random_moments_loses_and_repeats_nothing(storage: str, tmp_path: Path, kills: int) -> None:
     total = 16 * (kills + 2)
     hits = killed_again_and_again(storage, total, kills, tmp_path / "driver.py")
-    whole = f"sqlite:///{tmp_path}/whole.db"
+    whole = sqlite_file(tmp_path, "whole")
     run_study(toy.recipe(batch_count=8), whole, trials_total=total)
 
     one, two = trials(storage), trials(whole)
@@ -114,13 +114,13 @@ def test_a_full_disk_stops_with_advice_and_goes_on_where_there_is_room(small_dis
     total = done + 64
     run_study(toy.recipe(sampler="random"), moved, trials_total=total)
 
-    whole = f"sqlite:///{tmp_path}/whole.db"
+    whole = sqlite_file(tmp_path, "whole")
     run_study(toy.recipe(sampler="random"), whole, trials_total=total)
     assert_array_equal(trials(moved).values, trials(whole).values)
 
 
 def test_a_locked_file_is_waited_for_and_then_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     run_study(toy.recipe(), url, trials_total=16)
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.3)
     holder = sqlite3.connect(tmp_path / "s.db", isolation_level=None, check_same_thread=False)
@@ -141,7 +141,7 @@ def test_a_locked_file_is_waited_for_and_then_explained(tmp_path: Path, monkeypa
 
 
 def test_a_read_only_file_is_explained(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     run_study(toy.recipe(), url, trials_total=16)
     with Store(url) as store:
         with store.database.engine.connect() as connection:
@@ -151,7 +151,7 @@ def test_a_read_only_file_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_lost_its_lease_writes_nothing_more(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
 
     class Sleeps(InlineExecutor):
         def wait(self, timeout_s: float) -> list[Finished]:
@@ -198,7 +198,7 @@ def test_postgresql_killed_and_restarted_loses_nothing(tmp_path: Path) -> None:
             run_study(toy.recipe(), url, trials_total=64, executor=Kills())
         again = first.start(url)
         assert run_study(toy.recipe(), url, trials_total=64).trials_count == 64
-        whole = f"sqlite:///{tmp_path}/whole.db"
+        whole = sqlite_file(tmp_path, "whole")
         run_study(toy.recipe(), whole, trials_total=64)
         assert_array_equal(trials(url).values, trials(whole).values)
     finally:

@@ -33,12 +33,12 @@ def test_a_changed_table_of_optuna_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         fingerprint.check_optuna_tables()
 
 
-def test_migrations_and_tables_agree(storage: str) -> None:
+def test_migrations_and_tables_agree(empty: str) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    migrate.upgrade(storage)
-    database = Database(storage)
+    migrate.upgrade(empty)
+    database = Database(empty)
     with database.read() as connection:
         context = MigrationContext.configure(
             connection,
@@ -54,16 +54,16 @@ def test_migrations_and_tables_agree(storage: str) -> None:
     assert found == []
 
 
-def test_up_down_and_up_again_leaves_optunas_tables_alone(storage: str) -> None:
+def test_up_down_and_up_again_leaves_optunas_tables_alone(empty: str) -> None:
     import optuna
 
-    migrate.upgrade(storage)
-    migrate.downgrade(storage, "base")
-    assert migrate.current(storage).ours is None
-    migrate.upgrade(storage)
+    migrate.upgrade(empty)
+    migrate.downgrade(empty, "base")
+    assert migrate.current(empty).ours is None
+    migrate.upgrade(empty)
 
-    assert migrate.current(storage) == migrate.Revisions("0002", "0002", "v3.2.0.a")
-    study = optuna.create_study(storage=optuna_storage(storage))
+    assert migrate.current(empty) == migrate.Revisions("0002", "0002", "v3.2.0.a")
+    study = optuna.create_study(storage=optuna_storage(empty))
     study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=2)
     assert len(study.trials) == 2
 
@@ -103,24 +103,24 @@ def test_another_applications_database_is_refused_and_left_alone(tmp_path: Path)
     assert len(before) == len(path.read_bytes())
 
 
-def test_an_optuna_database_is_welcome(storage: str) -> None:
+def test_an_optuna_database_is_welcome(empty: str) -> None:
     import optuna
 
-    optuna.create_study(storage=optuna_storage(storage), study_name="theirs")
+    optuna.create_study(storage=optuna_storage(empty), study_name="theirs")
 
-    assert run_study(toy.recipe(), storage, trials_total=16).trials_count == 16
-    assert "theirs" in optuna.get_all_study_names(optuna_storage(storage))
+    assert run_study(toy.recipe(), empty, trials_total=16).trials_count == 16
+    assert "theirs" in optuna.get_all_study_names(optuna_storage(empty))
 
 
-def test_names_taken_by_plain_optuna_are_refused(storage: str) -> None:
+def test_names_taken_by_plain_optuna_are_refused(empty: str) -> None:
     import optuna
 
     from codesign.errors import StudyError
 
-    optuna.create_study(storage=optuna_storage(storage), study_name="toy")
+    optuna.create_study(storage=optuna_storage(empty), study_name="toy")
 
     with pytest.raises(StudyError, match="already exists"):
-        run_study(toy.recipe(), storage, trials_total=16)
+        run_study(toy.recipe(), empty, trials_total=16)
 
 
 @pytest.mark.parametrize(

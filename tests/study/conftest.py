@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.backends import close_storages, fresh_database, postgres_server
+from tests.store.backends import close_storages, fresh_database, migrated_template, postgres_server, sqlite_file
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,8 @@ def postgres() -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/studies.db"
+        yield sqlite_file(tmp_path, "studies")
     else:
-        yield fresh_database(request.getfixturevalue("postgres"))
+        server = request.getfixturevalue("postgres")
+        yield fresh_database(server, migrated_template(server))
     close_storages()

@@ -13,6 +13,7 @@ from codesign.errors import StudyError, UsageError
 from codesign.store.repository import Store
 from codesign.study.executor import Finished, InlineExecutor
 from codesign.study.run import run_study
+from tests.store.backends import sqlite_file
 from tests.study import toy
 
 LEARNING = [
@@ -58,10 +59,6 @@ def same(one: Any, other: Any) -> None:
     assert set(one.states) == set(other.states) == {"COMPLETE"}
 
 
-def sqlite(tmp_path: Path, name: str) -> str:
-    return f"sqlite:///{tmp_path}/{name}.db"
-
-
 def test_a_study_finds_better_designs_than_its_baselines(storage: str) -> None:
     summary = run_study(toy.recipe(baselines=toy.BASELINES), storage, trials_total=160)
 
@@ -76,15 +73,15 @@ def test_a_study_finds_better_designs_than_its_baselines(storage: str) -> None:
 
 def test_sqlite_and_postgresql_hold_the_same_trials(storage: str, tmp_path: Path) -> None:
     run_study(toy.recipe(), storage, trials_total=64)
-    run_study(toy.recipe(), sqlite(tmp_path, "other"), trials_total=64)
+    run_study(toy.recipe(), sqlite_file(tmp_path, "other"), trials_total=64)
 
-    same(trials(storage), trials(sqlite(tmp_path, "other")))
+    same(trials(storage), trials(sqlite_file(tmp_path, "other")))
 
 
 @pytest.mark.parametrize("sampler", LEARNING)
 def test_a_driver_that_dies_and_a_total_in_two_parts_change_no_trial(sampler: str, tmp_path: Path) -> None:
     recipe = toy.recipe(sampler=sampler, baselines=toy.BASELINES, batch_count=8)
-    whole, torn = sqlite(tmp_path, "whole"), sqlite(tmp_path, "torn")
+    whole, torn = sqlite_file(tmp_path, "whole"), sqlite_file(tmp_path, "torn")
 
     run_study(recipe, whole, trials_total=56)
     with pytest.raises(Dies):
@@ -104,7 +101,7 @@ def test_several_objectives_repeat_too(objectives: int, tmp_path: Path) -> None:
     metrics = (("cost_usd", "minimize"), ("latency_ns", "minimize"), ("rate_gbps", "maximize"))[:objectives]
     for sampler in ("tpe", "nsga2", "nsga3", "optuna:TPESampler"):
         recipe = toy.recipe(sampler=sampler, objectives=metrics)
-        one, two = sqlite(tmp_path, f"{sampler}-1"), sqlite(tmp_path, f"{sampler}-2")
+        one, two = sqlite_file(tmp_path, f"{sampler}-1"), sqlite_file(tmp_path, f"{sampler}-2")
         summary = run_study(recipe, one, trials_total=48)
         with pytest.raises(Dies):
             run_study(recipe, two, trials_total=48, executor=MortalExecutor(1))
@@ -118,7 +115,7 @@ def test_several_objectives_repeat_too(objectives: int, tmp_path: Path) -> None:
 
 def test_batches_in_flight_are_part_of_the_question_and_repeat(tmp_path: Path) -> None:
     recipe = toy.recipe(sampler={"name": "tpe", "in_flight": 3}, batch_count=8)
-    one, two = sqlite(tmp_path, "one"), sqlite(tmp_path, "two")
+    one, two = sqlite_file(tmp_path, "one"), sqlite_file(tmp_path, "two")
 
     run_study(recipe, one, trials_total=64)
     with pytest.raises(Dies):
@@ -130,7 +127,7 @@ def test_batches_in_flight_are_part_of_the_question_and_repeat(tmp_path: Path) -
 
 def test_no_design_is_asked_twice_and_a_small_space_is_used_up(tmp_path: Path) -> None:
     for sampler in ("tpe", "nsga2", "exhaustive", "auto"):
-        url = sqlite(tmp_path, sampler)
+        url = sqlite_file(tmp_path, sampler)
         summary = run_study(toy.recipe(parameters=toy.SMALL, sampler=sampler), url, trials_total=500)
 
         found = trials(url)
@@ -158,7 +155,7 @@ def test_a_total_that_is_reached_asks_nothing(storage: str) -> None:
     ],
 )
 def test_a_changed_question_is_refused_by_name(change: dict[str, Any], word: str, tmp_path: Path) -> None:
-    url = sqlite(tmp_path, "s")
+    url = sqlite_file(tmp_path, "s")
     run_study(toy.recipe(), url, trials_total=16)
 
     with pytest.raises(StudyError, match=word) as refused:
@@ -170,17 +167,19 @@ def test_a_changed_question_is_refused_by_name(change: dict[str, Any], word: str
 
 def test_a_new_study_needs_a_total(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="how many trials in total"):
-        run_study(toy.recipe(), sqlite(tmp_path, "s"))
+        run_study(toy.recipe(), sqlite_file(tmp_path, "s"))
 
 
 def test_progress_counts_and_names_what_binds(tmp_path: Path) -> None:
     seen: list[Any] = []
-    run_study(toy.recipe(), sqlite(tmp_path, "s"), trials_total=48, on_progress=seen.append)
+    run_study(toy.recipe(), sqlite_file(tmp_path, "s"), trials_total=48, on_progress=seen.append)
 
     assert [p.done_count for p in seen] == [16, 32, 48]
     assert all(p.total_count == 48 for p in seen)
     assert seen[-1].binds in ("power", "area")
-    assert seen[-1].best_values[0] == min(trials(sqlite(tmp_path, "s")).values[:, 0][kept(sqlite(tmp_path, "s"))])
+    assert seen[-1].best_values[0] == min(
+        trials(sqlite_file(tmp_path, "s")).values[:, 0][kept(sqlite_file(tmp_path, "s"))]
+    )
 
 
 def kept(url: str) -> Any:
@@ -188,7 +187,7 @@ def kept(url: str) -> Any:
 
 
 def test_patience_and_time_end_a_study_with_the_reason(tmp_path: Path) -> None:
-    url = sqlite(tmp_path, "s")
+    url = sqlite_file(tmp_path, "s")
     patient = run_study(toy.recipe(sampler="random"), url, trials_total=5000, patience_batches=4)
     late = run_study(toy.recipe(sampler="random"), url, trials_total=5000, time_limit_s=0.0)
 
@@ -205,7 +204,7 @@ def test_ctrl_c_leaves_a_study_that_goes_on(tmp_path: Path) -> None:
         def wait(self, timeout_s: float) -> list[Finished]:
             raise KeyboardInterrupt(timeout_s)
 
-    url = sqlite(tmp_path, "s")
+    url = sqlite_file(tmp_path, "s")
     summary = run_study(toy.recipe(), url, trials_total=32, executor=Interrupted())
     again = run_study(toy.recipe(), url, trials_total=32)
 
@@ -231,7 +230,7 @@ def test_a_lost_row_is_recorded_with_its_reason_and_the_rest_stays(tmp_path: Pat
         def wait(self, timeout_s: float) -> list[Finished]:
             return [replace(f, failed={3: "killed its worker"}) for f in super().wait(timeout_s)]
 
-    url = sqlite(tmp_path, "s")
+    url = sqlite_file(tmp_path, "s")
     summary = run_study(toy.recipe(), url, trials_total=16, executor=Loses())
 
     assert summary.failed_count == 1
@@ -242,7 +241,7 @@ def test_a_lost_row_is_recorded_with_its_reason_and_the_rest_stays(tmp_path: Pat
 
 
 def test_another_driver_is_refused_while_one_works(tmp_path: Path) -> None:
-    url = sqlite(tmp_path, "s")
+    url = sqlite_file(tmp_path, "s")
 
     class Intrudes(InlineExecutor):
         def wait(self, timeout_s: float) -> list[Finished]:

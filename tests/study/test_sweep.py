@@ -18,6 +18,7 @@ from codesign.study.problem_protocol import Evaluated, Problem
 from codesign.study.run import run_study
 from codesign.study.screen import METHODS, Range, points
 from codesign.study.sweep import promoted, run_sweep, sweep_summary
+from tests.store.backends import sqlite_file
 from tests.study import toy
 
 TWO: Any = (("cost_usd", "minimize"), ("rate_gbps", "maximize"))
@@ -76,7 +77,7 @@ def test_a_sweep_in_pieces_writes_the_same_bytes(method: str, storage: str, tmp_
 
 
 def test_a_damaged_chunk_is_made_again(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     first = run_sweep(toy.recipe(), url, "s", points_count=300, chunk_count=100)
     good = Path(first.folder, "chunk-0000001.parquet").read_bytes()
     Path(first.folder, "chunk-0000001.parquet").write_bytes(good[:50])
@@ -90,9 +91,7 @@ def test_a_damaged_chunk_is_made_again(tmp_path: Path) -> None:
 
 
 def test_the_summary_is_what_the_files_say(tmp_path: Path) -> None:
-    summary = run_sweep(
-        toy.recipe(objectives=TWO), f"sqlite:///{tmp_path}/s.db", "s", points_count=2000, chunk_count=300
-    )
+    summary = run_sweep(toy.recipe(objectives=TWO), sqlite_file(tmp_path, "s"), "s", points_count=2000, chunk_count=300)
 
     data = table(summary)
     cost, rate = np.array(data["value:cost_usd"]), np.array(data["value:rate_gbps"])
@@ -119,7 +118,7 @@ def test_the_summary_is_what_the_files_say(tmp_path: Path) -> None:
 
 
 def test_columns_and_rows_give_the_same_numbers(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     columns = run_sweep(toy.recipe(), url, "columns", points_count=200, chunk_count=200)
     rows = run_sweep(RowsOnly(), url, "rows", points_count=200, chunk_count=200)
 
@@ -147,7 +146,7 @@ class RowsOnly:
 
 def test_the_whole_of_a_small_grid_is_done_and_no_more(tmp_path: Path) -> None:
     summary = run_sweep(
-        toy.recipe(parameters=toy.SMALL), f"sqlite:///{tmp_path}/s.db", "s", points_count=10**9, method="grid"
+        toy.recipe(parameters=toy.SMALL), sqlite_file(tmp_path, "s"), "s", points_count=10**9, method="grid"
     )
 
     data = table(summary)
@@ -157,7 +156,7 @@ def test_the_whole_of_a_small_grid_is_done_and_no_more(tmp_path: Path) -> None:
 
 
 def test_the_best_of_a_sweep_become_a_studys_first_trials(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     summary = run_sweep(toy.recipe(), url, "screen", points_count=1000)
     with Store(url) as store:
         rows = promoted(store, "screen", 8)
@@ -190,7 +189,7 @@ class Dying(InlinePool):
 
 def test_candidates_that_kill_workers_are_found_and_left_out(tmp_path: Path) -> None:
     summary = run_sweep(
-        toy.recipe(), f"sqlite:///{tmp_path}/s.db", "s", points_count=600, chunk_count=200, pool=Dying({250, 251, 399})
+        toy.recipe(), sqlite_file(tmp_path, "s"), "s", points_count=600, chunk_count=200, pool=Dying({250, 251, 399})
     )
 
     assert summary.failed == (250, 251, 399)
@@ -210,7 +209,7 @@ def test_candidates_that_kill_workers_are_found_and_left_out(tmp_path: Path) -> 
 def test_what_cannot_be_done_is_explained(
     change: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
 ) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     run_sweep(toy.recipe(), url, "s", points_count=100)
     asked: dict[str, Any] = {"recipe": toy.recipe(), "name": "s", "points_count": 100, "method": "sobol"} | change
     run: Callable[..., Any] = run_sweep

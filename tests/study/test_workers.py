@@ -14,6 +14,7 @@ from codesign.store.repository import Store
 from codesign.study import workers
 from codesign.study.run import run_study
 from codesign.study.workers import RayExecutor, RayPool
+from tests.store.backends import sqlite_file
 from tests.study import toy
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -36,7 +37,7 @@ def trials(url: str) -> Any:
 def test_workers_give_the_same_trials_as_one_process_though_one_is_killed(
     pool: RayPool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    inline, spread = f"sqlite:///{tmp_path}/inline.db", f"sqlite:///{tmp_path}/ray.db"
+    inline, spread = sqlite_file(tmp_path, "inline"), sqlite_file(tmp_path, "ray")
     mine = tmp_path / "kill"
     mine.touch()
     run_study(toy.recipe(), inline, trials_total=64)
@@ -55,7 +56,7 @@ def test_workers_give_the_same_trials_as_one_process_though_one_is_killed(
 
 
 def test_a_row_that_kills_workers_is_found_and_recorded(pool: RayPool, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     depth = next(int(row["depth_count"]) for row in [asked(tmp_path, 5)])
     summary = run_study(toy.recipe(poison=depth), url, trials_total=16, executor=RayExecutor(pool))
 
@@ -69,14 +70,14 @@ def test_a_row_that_kills_workers_is_found_and_recorded(pool: RayPool, tmp_path:
 
 def asked(tmp_path: Path, number: int) -> Any:
     """What row ``number`` of the first batch asks."""
-    url = f"sqlite:///{tmp_path}/dry.db"
+    url = sqlite_file(tmp_path, "dry")
     run_study(toy.recipe(), url, trials_total=16)
     with Store(url) as store:
         return json.loads(next(iter(store.evaluations(store.study("toy"), [number]))).asked)
 
 
 def test_a_row_that_never_ends_is_cut_off(pool: RayPool, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     depth = int(asked(tmp_path, 2)["depth_count"])
     pool._task_limit_s = 1.5
     try:
@@ -92,7 +93,7 @@ def test_a_row_that_never_ends_is_cut_off(pool: RayPool, tmp_path: Path) -> None
 
 def test_a_bug_in_the_model_comes_straight_up(pool: RayPool, tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        run_study(Broken(), f"sqlite:///{tmp_path}/s.db", trials_total=16, executor=RayExecutor(pool))
+        run_study(Broken(), sqlite_file(tmp_path, "s"), trials_total=16, executor=RayExecutor(pool))
 
 
 class Broken(toy.ToyRecipe):
@@ -126,11 +127,11 @@ def test_a_file_and_workers_elsewhere_do_not_go_together(tmp_path: Path) -> None
     executor = RayExecutor(RayPool(address="10.0.0.1:6379"))
 
     with pytest.raises(ExecutorError, match="give a PostgreSQL address"):
-        run_study(toy.recipe(), f"sqlite:///{tmp_path}/s.db", trials_total=16, executor=executor)
+        run_study(toy.recipe(), sqlite_file(tmp_path, "s"), trials_total=16, executor=executor)
 
 
 def test_a_refused_study_starts_no_workers(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
+    url = sqlite_file(tmp_path, "s")
     run_study(toy.recipe(), url, trials_total=16)
 
     with pytest.raises(StudyError, match="catalog"):

@@ -1,0 +1,200 @@
+"""A study's life: requests, copies, tombstones, files that come back exactly."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from codesign.errors import StudyError, UsageError
+from codesign.store.repository import Store
+from codesign.study import lifecycle
+from codesign.study.executor import Finished, InlineExecutor
+from codesign.study.progress import summarise
+from codesign.study.run import run_study
+from codesign.study.transfer import export_study, import_study
+from tests.store.backends import sqlite_file
+from tests.study import toy
+
+
+class Asks(InlineExecutor):
+    """Somebody sends a request while the second batch is evaluated."""
+
+    def __init__(self, url: str, verb: str) -> None:
+        super().__init__()
+        self._url, self._verb, self._calls = url, verb, 0
+
+    def wait(self, timeout_s: float) -> list[Finished]:
+        self._calls += 1
+        if self._calls == 2:
+            with Store(self._url) as store:
+                said = lifecycle.request(store, "toy", self._verb, "lunch")
+            assert said == f"asked the running driver to {self._verb}"
+        return super().wait(timeout_s)
+
+
+@pytest.mark.parametrize(("verb", "state"), [("pause", "paused"), ("stop", "stopped")])
+def test_a_request_ends_a_run_after_the_batch_in_flight_and_run_goes_on(storage: str, verb: str, state: str) -> None:
+    summary = run_study(toy.recipe(), storage, trials_total=160, executor=Asks(storage, verb))
+    assert (summary.state, summary.trials_count) == (state, 32)
+
+    again = run_study(toy.recipe(), storage, trials_total=160)
+
+    assert (again.state, again.trials_count) == ("completed", 160)
+    with Store(storage) as store:
+        events = [(e.kind, e.data.get("to") or e.data.get("verb")) for e in store.events("toy")]
+    assert events == [
+        ("created", None),
+        ("state", "running"),
+        ("request", verb),
+        ("state", state),
+        ("state", "running"),
+        ("state", "completed"),
+    ]
+
+
+def test_a_cancelled_study_gives_up_what_is_in_flight_and_stays_cancelled(storage: str) -> None:
+    recipe = toy.recipe(sampler="random")
+    summary = run_study(recipe, storage, trials_total=160, executor=Asks(storage, "cancel"))
+
+    assert summary.state == "cancelled"
+    with Store(storage) as store:
+        states = store.columns(store.study("toy")).states
+    assert (states == "COMPLETE").sum() == 32
+    assert not (states == "RUNNING").any()
+    with pytest.raises(StudyError, match="was cancelled; copy it"):
+        run_study(recipe, storage, trials_total=320)
+
+
+def test_a_request_without_a_driver_takes_effect_at_once(storage: str) -> None:
+    run_study(toy.recipe(), storage, trials_total=16)
+    with Store(storage) as store:
+        assert lifecycle.request(store, "toy", "pause") == "paused"
+        assert store.study("toy").state == "paused"
+        with pytest.raises(UsageError, match="no request 'halt'"):
+            lifecycle.request(store, "toy", "halt")
+
+
+def test_a_rebased_copy_tries_the_parents_best_first_and_evaluates_them_anew(storage: str) -> None:
+    run_study(toy.recipe(), storage, trials_total=64)
+    changed = toy.recipe(catalog_digest="facts-2")
+    with Store(storage) as store:
+        child = lifecycle.copy_study(store, "toy", "child", problem=changed(), rebase=True, keep=5)
+        best = summarise(store, "toy").best
+        with pytest.raises(StudyError, match="needs the problem"):
+            lifecycle.copy_study(store, "toy", "other", rebase=True)
+        with pytest.raises(StudyError, match="another catalog"):
+            lifecycle.copy_study(store, "toy", "other", problem=changed())
+
+    summary = run_study(changed, storage, "child", trials_total=32)
+
+    assert child.parent == "toy"
+    assert len(child.first_rows) == 5
+    with Store(storage) as store:
+        columns = store.columns(store.study("child"))
+    assert best is not None
+    assert columns.values[0, 0] == best.values["cost_usd"]
+    assert summary.best is not None
+    assert summary.best.values["cost_usd"] <= best.values["cost_usd"]
+
+
+def test_a_tombstone_takes_a_trial_out_of_every_answer(storage: str) -> None:
+    first = run_study(toy.recipe(), storage, trials_total=32)
+    assert first.best is not None
+    with Store(storage) as store:
+        store.tombstone(store.study("toy"), first.best.number, "wrong price", "me")
+        second = summarise(store, "toy")
+        with pytest.raises(StudyError, match="no finished trial 999"):
+            store.tombstone(store.study("toy"), 999, "x", "me")
+
+    assert second.best is not None
+    assert second.best.number != first.best.number
+    assert second.best.values["cost_usd"] > first.best.values["cost_usd"]
+
+
+def test_lists_show_how_far_each_study_is(storage: str) -> None:
+    run_study(toy.recipe(), storage, "one", trials_total=32)
+    run_study(toy.recipe(), storage, "two", trials_total=64, time_limit_s=0.0)
+
+    with Store(storage) as store:
+        lines = lifecycle.list_studies(store)
+        with pytest.raises(StudyError, match="did you mean 'two'"):
+            store.study("tow")
+
+    assert [(x.name, x.state, x.trials_count, x.total_count) for x in lines] == [
+        ("one", "completed", 32, 32),
+        ("two", "stopped", 0, 64),
+    ]
+
+
+def everything(url: str, name: str) -> Any:
+    with Store(url) as store:
+        study = store.study(name)
+        return store.columns(study), list(store.evaluations(study)), store.batches(study), study
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_an_exported_study_comes_back_exactly_and_goes_on_the_same(kind: str, storage: str, tmp_path: Path) -> None:
+    recipe = toy.recipe(baselines=toy.BASELINES, sampler="tpe")
+    run_study(recipe, storage, trials_total=40)
+    path, other = tmp_path / f"toy.{kind}", sqlite_file(tmp_path, "other")
+
+    with Store(storage) as store:
+        store.tombstone(store.study("toy"), 3, "wrong price", "me")
+        assert export_study(store, "toy", path) == 40
+    with Store(other) as store:
+        import_study(store, path)
+        with pytest.raises(StudyError, match="already exists"):
+            import_study(store, path)
+    one, two = everything(storage, "toy"), everything(other, "toy")
+
+    for key in ("numbers", "states", "internal", "values", "constraints"):
+        assert_array_equal(getattr(one[0], key), getattr(two[0], key))
+    assert one[1] == two[1]
+    assert [(b.batch_index, b.offset_count, b.first_number) for b in one[2]] == [
+        (b.batch_index, b.offset_count, b.first_number) for b in two[2]
+    ]
+    run_study(recipe, storage, trials_total=64)
+    run_study(recipe, other, trials_total=64)
+    assert_array_equal(everything(storage, "toy")[0].values, everything(other, "toy")[0].values)
+
+
+def test_a_csv_reads_as_a_table(tmp_path: Path) -> None:
+    url, path = sqlite_file(tmp_path, "s"), tmp_path / "toy.csv"
+    run_study(toy.recipe(), url, trials_total=16)
+    with Store(url) as store:
+        export_study(store, "toy", path)
+        columns = store.columns(store.study("toy"))
+        with pytest.raises(UsageError, match="no export format 'xls'"):
+            export_study(store, "toy", tmp_path / "toy.xls")
+
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+
+    assert [float(r["cost_usd"]) for r in rows] == columns.values[:, 0].tolist()
+    assert [r["feasible"] == "true" for r in rows] == (columns.constraints <= 0.0).all(axis=1).tolist()
+    assert {r["medium"] for r in rows} <= {"copper", "optics", "backplane"}
+    assert all(r["reach_m"] == "" for r in rows if r["medium"] != "optics")
+
+
+@pytest.mark.parametrize("text", ["{}", "not json", json.dumps({"format": "x", "study": {}, "trials": []})])
+def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+
+    with (
+        Store(sqlite_file(tmp_path, "s")) as store,
+        pytest.raises(StudyError, match="not a study written by codesign"),
+    ):
+        import_study(store, path)
+
+
+def test_summaries_hold_plain_numbers(storage: str) -> None:
+    summary = run_study(toy.recipe(), storage, trials_total=16)
+
+    assert sum(summary.refusals.values()) >= 16 - summary.feasible_count
+    assert summary.best is not None
+    assert not isinstance(summary.best.values["cost_usd"], np.generic)
