@@ -44,6 +44,7 @@ class Software:
     expert_graph_frac: Numeric  # the same of the loop over local experts, in stacks without recurrent layers
     launch_ratio: Numeric  # launches over those of sixteen-bit training (quantisation kernels)
     tp_overlap_flag: Numeric  # 1: tensor collectives run under the products beside them
+    pp_overlap_flag: Numeric  # 1: transfers between interleaved stages run under the passes
     dp_overlap_flag: Numeric  # 1: gradient and weight collectives run under the passes
     expert_overlap_flag: Numeric  # 1: dispatch and combine run under other products, in stacks without recurrent layers
     expert_fused_frac: Numeric  # share of the permutation and activation passes of experts fused into other kernels

@@ -127,7 +127,7 @@ def layer_activation_bytes(transformer: Transformer, job: TrainingJob, layout: L
 
     >>> job = TrainingJob(1000.0, 1.0, 2.0, 2.0, 4.0, 12.0, 2.0, 2.0, 1.0, 1.0, 0.0)
     >>> layout = Layout(1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0)
-    >>> float(layer_activation_bytes(LLAMA_3_8B, job, layout, Software(*[0.0] * 16)))  # full recompute: inputs alone
+    >>> float(layer_activation_bytes(LLAMA_3_8B, job, layout, Software(*[0.0] * 17)))  # full recompute: inputs alone
     8192000.0
     """
     t, tp = transformer, layout.tp_count

@@ -121,7 +121,8 @@ def schedule(
     bubble = numbers.fill_count * mean + numbers.ragged_count * rank
     transfer = layer.transfer_inside_ns + crossing_frac * (layer.transfer_outside_ns - layer.transfer_inside_ns)
     piped = np.where(layout.pp_count > 1.0, 2.0 * layout.vp_count, 0.0)
-    shown = np.where(layout.vp_count > 1.0, constants.overlap_cost_frac, 1.0)
+    hides = software.pp_overlap_flag * np.where(layout.vp_count > 1.0, 1.0, 0.0)
+    shown = 1.0 - hides * (1.0 - constants.overlap_cost_frac)
     transfers = piped * (numbers.passes_count * shown + numbers.fill_count) * transfer
     forward = numbers.stage_count * layer.forward_ns
     data = _data_ns(exchange, forward, rank - forward, numbers, layout, software, constants)

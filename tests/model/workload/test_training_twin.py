@@ -413,7 +413,7 @@ def twin_step(t: Any, job: Any, lay: Any, e: Any, fabric: Any, mach: Any, soft: 
         stride = lay.tp_count * lay.cp_count * lay.dp_count
         crossing = 0.0 if lay.pp_count * stride <= domain else min(stride / domain, 1.0)
         transfer = block.inside + crossing * (block.outside - block.inside)
-        shown = c.overlap_cost_frac if lay.vp_count > 1.0 else 1.0
+        shown = c.overlap_cost_frac if lay.vp_count > 1.0 and soft.pp_overlap_flag else 1.0
         total += 2.0 * lay.vp_count * (passes * shown + fill) * transfer
     dense, expert = weights(t, job, lay, stage, last)
     total += data_time(job, lay, fabric, soft, c, dense, expert, stage, passes, stage * block.forward, rank)
