@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from codesign.catalog import Catalog
 from codesign.errors import CatalogError, nearest
 from codesign.model.link.channel import conductor_mm, domain_cable_m
+from codesign.model.link.die_to_die import bump_field_mm2
 from codesign.model.link.fec import (
     BurstTable,
     burst_defeat_probs,
@@ -44,6 +45,7 @@ from codesign.units import Array
 MODULATIONS: Mapping[str, tuple[float, float]] = {
     "nrz": (2.0, 1.0), "pam4": (4.0, 2.0), "pam6": (6.0, 2.5), "pam8": (8.0, 3.0),
 }  # fmt: skip
+BUMPS_PER_WIRE = 2.0  # a data bump and its share of power and ground
 RETRIES = ("none", "go_back_n", "selective")
 #: entry of prices.yaml that prices a medium, where its name differs
 PRICED_AS: Mapping[str, str] = {"board": "no_cable", "backplane": "no_cable", "cabled_backplane": "passive_copper"}
@@ -150,6 +152,46 @@ def link_inputs(catalog: Catalog, choices: Mapping[str, Choice]) -> LinkInputs:
         flow=_flow(columns, protocol),
         load=_load(columns),
     )
+
+
+def die_to_die_inputs(
+    catalog: Catalog, interfaces: Sequence[str], wire_rate_gbps: Choice, wires_count: Choice, length_m: Choice = 0.0
+) -> LinkInputs:
+    """Columns of numbers for die-to-die interfaces: forwarded clock, no code, retry in the adapter, printed densities.
+
+    Args:
+        catalog: Facts and fitted constants.
+        interfaces: Names in die_to_die.yaml.
+        wire_rate_gbps: Rate of one wire.
+        wires_count: Data wires of one direction.
+        length_m: Length of the wires.
+
+    Raises:
+        CatalogError: an interface is unknown.
+    """
+    names = list(interfaces)
+    base = link_inputs(catalog, {
+        "lane_rate_gbps": wire_rate_gbps, "lanes_count": wires_count, "length_m": length_m, "modulation": "nrz",
+        "equaliser": "ctle", "fec": "none", "medium": "board", "protocol": "ucie", "hops_count": 0.0,
+        "die_to_die": names, "precoding_flag": 0.0,
+    })  # fmt: skip
+    die = _Columns(catalog, {"die_to_die": names, "length_m": length_m}).facts("die_to_die", "die_to_die")
+    wire = np.asarray(base.serdes.lane_rate_gbps)
+    field = bump_field_mm2(BUMPS_PER_WIRE, die("bump_um"))
+    return replace(
+        base,
+        channel=replace(base.channel, package_mm=1000.0 * np.asarray(base.medium.length_m), board_mm=0.0),
+        medium=replace(
+            base.medium, own_ber=die("own_ber"), reach_limit_m=die("reach_mm") / 1000.0, common_fit=0.0, flap_fit=0.0,
+            own_usd_per_gbps=0.0, lane_usd_per_m=0.0,
+        ),
+        serdes=replace(
+            base.serdes, phy_ns=die("phy_ns"), forwarded_clock_flag=1.0, rated_pj_per_bit=die("energy_pj_per_bit"),
+            rated_gbps_per_mm=die("edge_gbps_per_mm"), node_nm=5.0,
+            area_mm2=np.maximum(wire * die("module_mm2") / die("module_gbps"), field),
+        ),
+        crossing=replace(base.crossing, chiplet_flag=0.0),
+    )  # fmt: skip
 
 
 def rack_cable_m(catalog: Catalog, domain_count: Array | float) -> Array:

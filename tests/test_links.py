@@ -7,7 +7,7 @@ import pytest
 
 from codesign.catalog import Catalog
 from codesign.errors import CatalogError
-from codesign.links import MODULATIONS, RETRIES, link_inputs
+from codesign.links import MODULATIONS, RETRIES, die_to_die_inputs, link_inputs
 from codesign.model.link.chain import Link, link
 from codesign.model.link.signal import cable_reach_m
 
@@ -100,3 +100,27 @@ def test_a_choice_per_row_is_the_same_as_one_link_at_a_time(catalog: Catalog) ->
         alone = columns(link(link_inputs(catalog, {**NEEDED, "fec": code, "payload_bytes": payload})))
         assert alone["goodput_gbps"][0] == pytest.approx(batch["goodput_gbps"][place], rel=1e-12)
         assert alone["missing_db"][0] == pytest.approx(batch["missing_db"][place], abs=1e-9)
+
+
+@pytest.mark.published(
+    source="ucie-2.0",
+    where="key metrics at 32 GT/s",
+    says="0.6 and 0.3 pJ/b, 1792 and 10536 Gb/s per mm, below 2 ns, 25 and 2 mm",
+)
+def test_die_to_die_interfaces_are_links_with_the_printed_metrics(catalog: Catalog) -> None:
+    names = ["ucie_standard", "ucie_advanced"]
+    inputs = die_to_die_inputs(catalog, names, 32.0, 64.0, [0.025, 0.002])
+    found = columns(link(inputs))
+
+    assert found["energy_pj_per_bit"].tolist() == [0.6, 0.3]
+    assert found["edge_mm"].tolist() == pytest.approx([2048.0 / 1792.0, 2048.0 / 10536.0])
+    assert np.all(np.asarray(inputs.serdes.phy_ns) <= 2.0)
+    assert found["missing_db"].tolist() == [0.0, 0.0]
+    assert found["reach_excess_m"].tolist() == [0.0, 0.0]
+    assert np.all(found["retry_frac"] > 0.999999)
+
+
+def test_a_die_to_die_wire_that_is_too_long_says_by_how_much(catalog: Catalog) -> None:
+    found = columns(link(die_to_die_inputs(catalog, ["ucie_advanced"], 32.0, 64.0, 0.005)))
+
+    assert found["reach_excess_m"][0] == pytest.approx(0.003)

@@ -1,0 +1,34 @@
+"""Links per CPU-second through the whole chain on one core: `python benchmarks/link.py [COUNT]`."""
+
+import sys
+import time
+
+import numpy as np
+
+from codesign.catalog import load_catalog
+from codesign.links import link_inputs
+from codesign.model.link.chain import link
+
+
+def main(count: int) -> None:
+    generator = np.random.default_rng(0)
+    choices = {
+        "lane_rate_gbps": generator.choice([106.25, 212.5], count),
+        "lanes_count": generator.integers(1, 9, count).astype(float),
+        "length_m": generator.uniform(0.1, 5.0, count),
+        "fec": generator.choice(["kp4", "rs272_258", "kr4", "none"], count),
+        "medium": generator.choice(["passive_copper", "pluggable_optics"], count),
+        "protocol": generator.choice(["ualink_200g", "sue"], count),
+        "receive_buffer_bytes": generator.integers(1000, 200000, count).astype(float),
+        "retry": generator.choice(["go_back_n", "selective", "none"], count),
+    }
+    start = time.process_time()
+    inputs = link_inputs(load_catalog(), choices)
+    bound = time.process_time()
+    link(inputs)
+    done = time.process_time()
+    print(f"{count / (done - bound):,.0f} links per CPU-second, names bound at {count / (bound - start):,.0f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100000)
