@@ -35,7 +35,8 @@ def _digits(value: float) -> str:
 
 def answer(summary: Mapping[str, Any]) -> RenderableType:
     """Everything `study run` and `study best` print, from the documented JSON of the same command."""
-    best, baselines = summary.get("best"), summary.get("baselines", [])
+    best = summary.get("best")
+    baselines = [trial for trial in summary.get("baselines", []) if best is None or trial["number"] != best["number"]]
     parts: list[RenderableType] = [headline(summary)]
     if best:
         reference = best_baseline(baselines, summary["objectives"])
@@ -98,7 +99,10 @@ def headline(summary: Mapping[str, Any]) -> RenderableType:
     if best is None:
         lines.append(Text("nothing feasible was found; the table below says which rules refused", style="red"))
         return Group(*lines)
-    reference = best_baseline(summary.get("baselines", []), summary["objectives"])
+    if best["source"] != "search":
+        lines.append(Text(f"nothing searched so far beats {best['source']}; it is shown beside the next best baseline"))
+    others = [trial for trial in summary.get("baselines", []) if trial["number"] != best["number"]]
+    reference = best_baseline(others, summary["objectives"])
     for name in summary["objectives"]:
         text = f"best {name}: {shown(name, best['values'][name])} (trial {best['number']})"
         if reference is not None and reference["feasible"] and reference["values"][name]:
@@ -133,7 +137,7 @@ def workload_table(best: Trial) -> Table:
             name,
             _mapping(work["mapping"]),
             f"{_mapping(work['runner_up'])} ({100 * (work['runner_up_ratio'] - 1):+.1f} %)",
-            f"{work['time_name']} {_digits(work['time_ms'])} ms",
+            f"{work['time_name'].removesuffix('_ns')} {_digits(work['time_ms'])} ms",
             _digits(work["tokens_per_s"]),
             f"{work['p99_ratio']:.3f}",
         )
@@ -149,7 +153,7 @@ def waterfall_table(best: Trial, reference: Trial | None) -> RenderableType:
     """Where the time goes, part by part, best beside baseline."""
     tables = []
     for name, work in best["workloads"].items():
-        table = Table(title=f"where the time of {name} goes ({work['time_name']})", title_justify="left")
+        table = Table(title=f"where the time of {name} goes ({work['time_name'].removesuffix('_ns')})", title_justify="left")
         for column in ("part", "ms", "share", "baseline ms"):
             table.add_column(column, justify="left" if column == "part" else "right")
         other = {p["part"]: p["ms"] for p in (reference or {}).get("workloads", {}).get(name, {}).get("waterfall", [])}
