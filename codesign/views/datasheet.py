@@ -54,7 +54,8 @@ SHEET: Mapping[str, Mapping[str, str]] = {
     "latency": {
         "one_way_ns": "PHY, code and medium of one hop", "base_ns": "protocols.yaml, media.yaml, serdes.yaml",
         "serial_ns": "flits of the message on the line", "queue_mean_ns": "pollaczek-1930",
-        "retry_mean_ns": "kurose-ross", "retry_sd_ns": "kurose-ross", "retry_p999_ns": "kurose-ross", "queue_p999_ns": "kingman-1962",
+        "retry_mean_ns": "kurose-ross", "retry_sd_ns": "kurose-ross", "retry_p999_ns": "kurose-ross",
+        "queue_p999_ns": "kingman-1962",
         "p999_ns": "base, serial, means, and the tails beyond them",
     },
     "cost": {

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from codesign.columns import freeze
 from codesign.units import Numeric
 
-_ROUNDS = 12  #: loss events counted one by one in the tail; beyond, the normal limit of the Poisson count
+_ROUNDS = 8  #: loss events counted one by one in the tail; beyond, the normal limit of the Poisson count
 
 
 def window_count(round_trip_ns: Numeric, flit_ns: Numeric) -> Numeric:
@@ -143,7 +143,7 @@ class LossEvents:
 def loss_events(events_count: Numeric, links_count: Numeric, tail_prob: Numeric) -> LossEvents:
     """How many loss events the worst of several links meets: mean, spread, and the number exceeded only rarely.
 
-    The count on one link is Poisson. Counted exactly up to twelve events, beyond that not below the normal limit.
+    The count on one link is Poisson. Counted exactly up to eight events, beyond that not below the normal limit.
 
     Args:
         events_count: Mean number of events on one link. [count], >= 0
