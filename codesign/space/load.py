@@ -17,20 +17,29 @@ def shipped_spaces() -> dict[str, Path]:
     return {path.stem: path for path in sorted(search_spaces().glob("*.yaml"))}
 
 
-def load_space(name_or_path: str | Path) -> Space:
-    """Load a space by the name of a shipped one, or by its path.
+def load_space(name_or_path: str | Path | Space) -> Space:
+    """Load a space by the name of a shipped one, or by its path; a space that is already loaded is handed back.
 
     Raises:
         SpaceError: no such file, or it breaks the grammar; the message names file, line, key, what it got and wanted.
     """
+    if isinstance(name_or_path, Space):
+        return name_or_path
     text = str(name_or_path)
     shipped = shipped_spaces()
     if text in shipped:
         return _validate(read_document(shipped[text], SpaceError))
     path = Path(text)
-    if not path.exists() and path.suffix not in (".yaml", ".yml"):
+    if path.suffix not in (".yaml", ".yml") and not _is_there(path):
         raise SpaceError(f"no space or design {text!r}: neither a shipped space nor a file{nearest(text, shipped)}")
     return _validate(read_document(path, SpaceError))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name no file system takes
+        return False
 
 
 def parse_space(text: str, name: str = "space.yaml") -> Space:

@@ -46,7 +46,7 @@ class Question:
         return evaluate(self.candidates, self.space, self.catalog)
 
 
-def question(design: str) -> Question:
+def question(design: str | Space) -> Question:
     """Load and check a design.
 
     Raises:
@@ -58,7 +58,7 @@ def question(design: str) -> Question:
     return Question(space, catalog)
 
 
-def evaluated(design: str) -> Row:
+def evaluated(design: str | Space) -> Row:
     """One design as the documented trial JSON, with what more of each resource would change."""
     asked = question(design)
     found, prices = shadow(asked.candidates, asked.space, asked.catalog)
