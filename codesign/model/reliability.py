@@ -13,7 +13,7 @@ from codesign.units import Numeric
 
 NS_PER_FIT_INTERVAL = 1e9 * 3600.0 * 1e9  # a part of one FIT fails once in a thousand million hours
 _NEWTON_STEPS = 7
-_MOST = 500.0  # exponents are cut here: beyond it nothing useful is left, and the numbers stay finite
+_MOST = 200.0  # exponents are cut here: beyond it nothing useful is left, and the numbers stay finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)

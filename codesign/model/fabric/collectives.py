@@ -17,7 +17,16 @@ from codesign.model.fabric.exchange import (
     remote_ranks_count,
 )
 from codesign.model.fabric.tier import NEVER_NS, UNLIMITED_BYTES, Exchange, Fabric, Tier, over_mappings
-from codesign.model.fabric.wire import BITS_PER_BYTE, launched_ns, line_ns, network_ns, pair_flag, reach_frac, start_ns
+from codesign.model.fabric.wire import (
+    BITS_PER_BYTE,
+    launched_ns,
+    line_ns,
+    network_ns,
+    pair_flag,
+    reach_frac,
+    ring_steps_count,
+    start_ns,
+)
 from codesign.units import Numeric, empirical
 
 __all__ = [
@@ -97,7 +106,7 @@ def ring_all_reduce_ns(message_bytes: Numeric, group_count: Numeric, inner_count
     crosses, inside = pair_flag(outer), pair_flag(inner_count)
     wire_in = 2.0 * message_bytes * (inner_count - 1.0) / inner_count
     wire_out = crosses * outer_reduce_ratio(group_count, inner_count) * message_bytes / inner_count
-    start_in = start_ns(message_bytes / inner_count, 2.0 * (inner_count - 1.0), wire_in, up)
+    start_in = start_ns(message_bytes / inner_count, 2.0 * ring_steps_count(inner_count, up), wire_in, up)
     start_out = start_ns(message_bytes / inner_count, 2.0 * np.log2(np.maximum(outer, 1.0)), wire_out, out)
     lines = np.maximum(line_ns(wire_in, inner_count, 0.5 * up.pair_loss_frac, up), network_ns(wire_out, out))
     return inside * start_in + crosses * start_out + lines
@@ -164,7 +173,7 @@ def _half_ns(message_bytes: Numeric, group_count: Numeric, inner_count: Numeric,
     crosses, inside = pair_flag(outer), pair_flag(inner_count)
     wire_in = message_bytes * (inner_count - 1.0) / inner_count
     wire_out = crosses * message_bytes * (group_count - 1.0) / (group_count * inner_count)
-    start_in = start_ns(message_bytes / inner_count, inner_count - 1.0, wire_in, up)
+    start_in = start_ns(message_bytes / inner_count, ring_steps_count(inner_count, up), wire_in, up)
     start_out = start_ns(message_bytes / inner_count, np.log2(np.maximum(outer, 1.0)), wire_out, out)
     lines = np.maximum(line_ns(wire_in, inner_count, up.pair_loss_frac, up), network_ns(wire_out, out))
     total = launched_ns(inside * start_in + crosses * start_out + lines, up)
@@ -240,7 +249,7 @@ def broadcast_ns(message_bytes: Numeric, group_count: Numeric, inner_count: Nume
     up, out = fabric.scale_up, fabric.scale_out
     outer = group_count / inner_count
     crosses, inside = pair_flag(outer), pair_flag(inner_count)
-    start_in = start_ns(message_bytes / inner_count, inner_count - 1.0, message_bytes, up)
+    start_in = start_ns(message_bytes / inner_count, ring_steps_count(inner_count, up), message_bytes, up)
     share = message_bytes / inner_count
     start_out = start_ns(share, np.log2(np.maximum(outer, 1.0)), share, out)
     inside_ns = inside * line_ns(message_bytes, inner_count, up.pair_loss_frac, up)

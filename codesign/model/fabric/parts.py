@@ -8,7 +8,7 @@ from codesign.columns import freeze
 from codesign.model.fabric.collectives import all_reduce_ns, outer_reduce_ratio, ring_all_reduce_ns
 from codesign.model.fabric.exchange import all_to_all_ns
 from codesign.model.fabric.tier import Fabric
-from codesign.model.fabric.wire import line_ns, network_ns, pair_flag
+from codesign.model.fabric.wire import line_ns, network_ns, pair_flag, ring_steps_count
 from codesign.units import Numeric
 
 
@@ -49,9 +49,8 @@ def all_reduce_parts(
     wire_out = crosses * outer_reduce_ratio(group_count, inner_count) * message_bytes / inner_count
     ring = ring_all_reduce_ns(message_bytes, group_count, inner_count, fabric)
     launch = inside * up.launch_ns + crosses * out.launch_ns
-    steps = inside * up.hop_ns * 2.0 * (inner_count - 1.0) + crosses * out.hop_ns * 2.0 * np.log2(
-        np.maximum(outer, 1.0)
-    )
+    levels = np.log2(np.maximum(outer, 1.0))
+    steps = 2.0 * (inside * up.hop_ns * ring_steps_count(inner_count, up) + crosses * out.hop_ns * levels)
     lines = line_ns(wire_in, inner_count, 0.5 * up.pair_loss_frac, up)
     beyond = np.maximum(network_ns(wire_out, out) - lines, 0.0)
     total = all_reduce_ns(message_bytes, group_count, inner_count, fabric)

@@ -30,6 +30,8 @@ class Tier:
     fast_rate_gbps: Numeric  # what the low-latency kernel draws from the link
     domain_count: Numeric  # accelerators one domain reaches
     contention_ratio: Numeric  # 1: non-blocking; 4: four-to-one oversubscribed beyond the leaf
+    ring_most_count: Numeric = 1e9  # ranks of one ring; beyond it rings nest
+    nest_hops_count: Numeric = 1.0  # steps that each further doubling adds to a pass
     mesh_flag: Numeric = 0.0  # 1: full mesh, a group of n reaches (n-1)/(domain-1) of its links
     pair_loss_frac: Numeric = 0.0  # share of the rate lost to local copies, divided by the group size
     handover_ns: Numeric = 0.0  # what the change from the low-latency to the bulk protocol adds

@@ -115,6 +115,29 @@ def ramp_ns(wire_bytes: Numeric, tier: Tier) -> Numeric:
     return tier.ramp_ns_per_sqrt_byte * np.sqrt(wire_bytes)
 
 
+def ring_steps_count(group_count: Numeric, tier: Tier) -> Numeric:
+    """Steps of one pass over the ranks of a domain: a ring, and rings nested in rings where it would grow too long.
+
+    Nested rings move the same bytes: what an outer ring adds, the inner one has already cut.
+
+    Args:
+        group_count: Ranks of the group in the domain. [count], >= 1
+        tier: The tier; the longest ring and the steps of a doubling are read.
+
+    Returns:
+        Steps of a reduce-scatter or an all-gather. [count]
+
+    Source:
+        thakur-2005: n - 1 steps of a ring, log2 n of recursive doubling.
+
+    >>> tier = Tier(1.0, 0.0, 0.0, 0.0, 0.0, 1e15, 0.0, 1.0, 8.0, 1.0, ring_most_count=16.0, nest_hops_count=2.0)
+    >>> float(ring_steps_count(8.0, tier)), float(ring_steps_count(64.0, tier))
+    (7.0, 19.0)
+    """
+    ring = np.minimum(group_count, tier.ring_most_count)
+    return ring - 1.0 + tier.nest_hops_count * np.log2(group_count / ring)
+
+
 def start_ns(chunk_bytes: Numeric, steps_count: Numeric, wire_bytes: Numeric, tier: Tier) -> Numeric:
     """Launch, steps, change of protocol and ramp: everything but the bytes over the line.
 
