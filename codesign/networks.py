@@ -71,10 +71,12 @@ def networks(
             **_facts(catalog, up_kind),
         )
     )
-    domains = np.maximum(cluster_count, candidates.numbers("scale_up_domain_count"))
+    domain = candidates.numbers("scale_up_domain_count")
+    whole = np.maximum(cluster_count, domain)
+    rails = np.array(out_kind) == "rail_only"  # each rail is a network of its own: one accelerator of every domain
     out = topology(
         TopologyInputs(
-            endpoints_count=domains,
+            endpoints_count=np.where(rails, whole / domain, whole),
             ports_count=one,
             radix_count=out_radix,
             tiers_count=candidates.numbers("scale_out_tiers_count"),

@@ -1,7 +1,6 @@
 """Which parameters help against which rule, best first, and the order in which repair walks words."""
 
 from collections.abc import Mapping
-from functools import cache
 
 import numpy as np
 
@@ -23,11 +22,11 @@ MOVES: Mapping[str, tuple[str, ...]] = {
     "scale_out_channel": (
         "scale_out_equaliser", "scale_out_fec", "scale_out_medium", "scale_out_lane_rate_gbps", "scale_out_modulation",
     ),
-    "scale_up_radix": ("scale_up_domain_count", "scale_up_lanes_count"),
+    "scale_up_radix": ("scale_up_domain_count", "scale_up_port_lanes_count"),
     "scale_out_radix": ("scale_out_tiers_count", "scale_out_topology", "nic_rate_gbps"),
-    "reticle": ("compute_dies_count", "io_dies_count", "sram_mb", "compute_scale_frac"),
+    "reticle": ("compute_dies_count", "sram_mb", "compute_scale_frac"),
     "die_edge": (
-        "die_to_die", "io_dies_count", "scale_up_lanes_count", "memory_stacks_count", "compute_dies_count",
+        "die_to_die", "io_dies_count", "compute_dies_count", "scale_up_lanes_count", "memory_stacks_count",
         "scale_up_lane_rate_gbps",
     ),
     "package_power": ("power_cap_w", "cooling", "scale_up_lanes_count", "compute_scale_frac"),
@@ -40,9 +39,17 @@ def moves_of() -> Mapping[str, tuple[str, ...]]:
     return MOVES
 
 
-@cache
+_ORDERS: dict[str, Mapping[str, tuple[str, ...]]] = {}
+
+
 def orders_of(catalog: Catalog) -> Mapping[str, tuple[str, ...]]:
     """Parameter -> its words in the order in which repair walks them: the stronger, the later."""
+    if catalog.digest not in _ORDERS:
+        _ORDERS[catalog.digest] = _orders_of(catalog)
+    return _ORDERS[catalog.digest]
+
+
+def _orders_of(catalog: Catalog) -> Mapping[str, tuple[str, ...]]:
     by_code = _by_strength(catalog)
     by_reach = _sorted(catalog, "media", "reach_limit_m")
     by_density = tuple(name for name in _sorted(catalog, "die_to_die", "edge_gbps_per_mm") if name != "none")
