@@ -123,7 +123,7 @@ def views(store: Store, study: StudyRecord, numbers: Sequence[int]) -> list[Tria
     columns = store.columns(study)
     place = {int(n): i for i, n in enumerate(columns.numbers)}
     found = {e.number: e for e in store.evaluations(study, numbers)}
-    names = _first_names(study, columns)
+    names = baseline_numbers(study, columns)
     return [_view(study, columns, place[n], found[n], names.get(n)) for n in map(int, numbers) if n in found]
 
 
@@ -138,7 +138,7 @@ def summarise(store: Store, name: str, **extra: Any) -> StudySummary:
     best = None
     if len(numbers):
         best = int(numbers[int(np.lexsort((numbers, costs[:, 0], violation))[0])])
-    first = sorted(_first_names(study, columns))
+    first = sorted(baseline_numbers(study, columns))
     shown = {v.number: v for v in views(store, study, [*first, *([] if best is None else [best])])}
     on_front = numbers[kept][front(costs[kept])] if kept.any() else np.empty(0, dtype=np.int64)
     volume = None
@@ -165,7 +165,7 @@ def summarise(store: Store, name: str, **extra: Any) -> StudySummary:
     )
 
 
-def _first_names(study: StudyRecord, columns: TrialColumns) -> dict[int, str]:
+def baseline_numbers(study: StudyRecord, columns: TrialColumns) -> dict[int, str]:
     """Numbers of the named first trials, found by what was asked."""
     coding = Coding(from_json(study.parameters))
     named = [(name, row) for name, row in study.first_rows if name]
