@@ -15,6 +15,7 @@ ROUTER_CYCLES, END_CYCLES = 2.0, 3.0  # per router; injection and ejection
 FAR_CYCLES = 50.0  # channels whose credit loop is longer than a buffer
 SATURATED_RATIO = 3.0  # latency over zero load above which a run has no steady state
 CALM_FRAC = 0.7
+LARGEST_COUNT = 1024
 Constants = Mapping[str, float]
 
 
@@ -32,7 +33,20 @@ def _refusal(rows: CaseRows, i: int) -> str | None:
     except KeyError:
         return f"no flows for the topology {topology!r}"
     needed = [rows.numbers(name)[i] for name in ("k", "n", "c", "nodes", "injection_rate")]
-    return None if np.all(np.isfinite(needed)) else "the size of the network or its load is not stated"
+    if not np.all(np.isfinite(needed)):
+        return "the size of the network or its load is not stated"
+    return size_refusal(*needed[:4])
+
+
+def size_refusal(k: float, n: float, c: float, nodes: float) -> str | None:
+    """Why the flows of a network cannot be listed path by path, or None."""
+    sizes = {"k": k, "n": n, "c": c, "nodes": nodes}
+    odd = [f"{name} is {size:g}" for name, size in sizes.items() if size < 1.0 or size % 1.0]
+    if odd:
+        return f"{', '.join(odd)}: sizes of a network are whole numbers above zero"
+    if nodes > LARGEST_COUNT or k > LARGEST_COUNT or n > np.log2(LARGEST_COUNT):
+        return f"flows are listed path by path up to {LARGEST_COUNT} nodes; got {nodes:g}, k {k:g}, n {n:g}"
+    return None
 
 
 def capacities(found: Flows, values: Constants, packet: float, buffer: float, adaptive: bool) -> Array:

@@ -12,6 +12,7 @@ from codesign.units import Array
 
 ENDLESS = ("M/D/1", "M/M/1", "M/G/1", "Geo/D/1")
 FINITE = ("M/D/1/K", "M/M/1/K")
+MOST_PLACES_COUNT = 10_000
 BEYOND = 600  #: states after the buffer that are added up for losses too small to be a complement
 
 
@@ -46,7 +47,9 @@ def _refusal(name: str, load: float, places: float) -> str | None:
         return "no offered load"
     if name in ENDLESS:
         return None if load < 1.0 else "an endless queue at or above full load has no wait"
-    return None if np.isfinite(places) and places >= 1.0 else "no number of places"
+    if not (np.isfinite(places) and places >= 1.0):
+        return "no number of places"
+    return None if places <= MOST_PLACES_COUNT else f"states are added one by one up to {MOST_PLACES_COUNT} places"
 
 
 def _slots(law: str) -> float:

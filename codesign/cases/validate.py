@@ -8,6 +8,7 @@ from typing import Any
 
 from codesign.cases.rows import CaseRows, Predictions, read_rows
 from codesign.cases.score import cases_of, groups_of
+from codesign.cases.screen import screened
 from codesign.catalog import Catalog, load_catalog
 from codesign.errors import CaseError, nearest
 from codesign.resources import case_data
@@ -54,8 +55,7 @@ def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
     if rows.kind not in ADAPTERS:
         raise CaseError(f"{rows.file}: no model replays kind {rows.kind!r}{nearest(rows.kind, ADAPTERS)}")
     adapter = import_module(f"codesign.cases.{ADAPTERS[rows.kind]}")
-    predictions: Predictions = adapter.predict(rows, catalog)
-    return predictions
+    return screened(rows, lambda some: adapter.predict(some, catalog))
 
 
 def validate(files: Sequence[Path], by: Sequence[str] = (), catalog: Catalog | None = None) -> dict[str, Any]:
