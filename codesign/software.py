@@ -19,7 +19,9 @@ def release_of(catalog: Catalog, family: str, release_year: float) -> str:
     known = catalog.technologies("software")
     since = {name: known[name]["since_year"].value for name in known if name.split("@")[0] == family}
     if not since:
-        raise CatalogError(f"catalog software.yaml: no family {family!r}{nearest(family, {n.split('@')[0] for n in known})}")
+        raise CatalogError(
+            f"catalog software.yaml: no family {family!r}{nearest(family, {n.split('@')[0] for n in known})}"
+        )
     old = [name for name, year in since.items() if year <= release_year]
     return max(old, key=since.__getitem__) if old else min(since, key=since.__getitem__)
 
@@ -61,4 +63,5 @@ def training_constants(catalog: Catalog, values: Mapping[str, float] | None = No
     """The fitted and the stated factors of a training step; ``values`` stand in for the catalog's, as in a fit."""
     groups = catalog.constants["training"].values()
     values = values or {name: constant.value for group in groups for name, constant in group.items()}
+    values = {"data_cost_frac": values["overlap_cost_frac"], **values}  # one number was fitted for both
     return TrainingConstants(**{f.name: values[f.name] for f in fields(TrainingConstants)})

@@ -81,6 +81,7 @@ class TrainingConstants:
     state_ratio: Numeric  # traffic of a recurrent layer over its projections
     expert_launches_count: Numeric  # launches per local expert and pass
     overlap_cost_frac: Numeric  # share of a hidden collective that still costs
+    data_cost_frac: Numeric  # the same of collectives over the data ranks
     step_ns: Numeric  # data, loss, clipping, logging: once a step
     host_sharpness_count: Numeric  # exponent that joins host and accelerator time
 

@@ -31,6 +31,7 @@ class Counts:
     last_count: Numeric  # layers of the rank with the head, prediction layers included
     heads_count: Numeric  # heads computed: one, and one per prediction layer
     fill_count: Numeric  # stages that fill and drain, in units of a whole rank
+    window_count: Numeric  # micro-batches under which the collectives of one rank's weights may run
     ragged_count: Numeric  # micro-batches of idle time when they do not divide over the stages
     layers_count: Numeric
 
@@ -61,6 +62,7 @@ def counts(transformer: Transformer, job: TrainingJob, layout: Layout) -> Counts
         last_count=last_stage_layers_count(transformer.layers_count, layout) + job.mtp_layers_count,
         heads_count=1.0 + job.mtp_layers_count,
         fill_count=(layout.pp_count - 1.0) / layout.vp_count,
+        window_count=np.minimum((1.0 + layout.pp_count * (layout.vp_count - 1.0)) / layout.vp_count, passes),
         ragged_count=ragged * (layout.vp_count - 1.0) / layout.vp_count,
         layers_count=transformer.layers_count + job.mtp_layers_count,
     )
@@ -140,12 +142,17 @@ def _data_ns(
     software: Software,
     constants: TrainingConstants,
 ) -> Numeric:
-    """Exposed collectives: every micro-batch where weights are sharded, else once a step under one micro-batch."""
-    overlap, cost = software.dp_overlap_flag, constants.overlap_cost_frac
+    """Exposed collectives: under every micro-batch where weights are sharded, else once a step.
+
+    The gradients of a virtual stage are complete while the pipeline still works through the others: interleaving
+    widens the window from one micro-batch to nearly as many as there are stages.
+    """
+    overlap, cost = software.dp_overlap_flag, constants.data_cost_frac
     fully = np.where(layout.shard_count > 1.0, 1.0, 0.0)
     repeats = 1.0 + fully * (numbers.passes_count - 1.0)
-    before = exposed_ns(exchange.gather_ns, forward_ns, overlap, cost)
-    after = exposed_ns(exchange.reduce_ns + fully * exchange.gather_ns, backward_ns, overlap, cost)
+    wide = numbers.window_count + fully * (1.0 - numbers.window_count)
+    before = exposed_ns(exchange.gather_ns, wide * forward_ns, overlap, cost)
+    after = exposed_ns(exchange.reduce_ns + fully * exchange.gather_ns, wide * backward_ns, overlap, cost)
     return repeats * (before + after)
 
 

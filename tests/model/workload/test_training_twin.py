@@ -61,13 +61,18 @@ def start(chunk: float, steps: float, wire: float, tier: Any) -> float:
     return tier.launch_ns + tier.hop_ns * steps + change + tier.ramp_ns_per_sqrt_byte * math.sqrt(wire)
 
 
+def ring_steps(group: float, tier: Any) -> float:
+    ring = min(group, tier.ring_most_count)
+    return ring - 1.0 + tier.nest_hops_count * math.log2(group / ring)
+
+
 def half(message: float, group: float, inner: float, fabric: Any) -> float:
     if group <= 1.0:
         return 0.0
     up, out, outer = fabric.scale_up, fabric.scale_out, group / inner
     wire_in = message * (inner - 1.0) / inner
     wire_out = flag(outer) * message * (group - 1.0) / (group * inner)
-    begin = flag(inner) * start(message / inner, inner - 1.0, wire_in, up)
+    begin = flag(inner) * start(message / inner, ring_steps(inner, up), wire_in, up)
     begin += flag(outer) * start(message / inner, math.log2(max(outer, 1.0)), wire_out, out)
     total = begin + max(line(wire_in, inner, up.pair_loss_frac, up), network(wire_out, out))
     return math.sqrt(total * total + up.host_library_ns**2)
@@ -79,7 +84,7 @@ def all_reduce(message: float, group: float, inner: float, fabric: Any) -> float
     up, out, outer = fabric.scale_up, fabric.scale_out, group / inner
     wire_in = 2.0 * message * (inner - 1.0) / inner
     wire_out = flag(outer) * min(2.0 * (group - 1.0) / group, 0.5 * group / inner) * message / inner
-    ring = flag(inner) * start(message / inner, 2.0 * (inner - 1.0), wire_in, up)
+    ring = flag(inner) * start(message / inner, 2.0 * ring_steps(inner, up), wire_in, up)
     ring += flag(outer) * start(message / inner, 2.0 * math.log2(max(outer, 1.0)), wire_out, out)
     ring += max(line(wire_in, inner, 0.5 * up.pair_loss_frac, up), network(wire_out, out))
     library, fast = ring, NEVER
@@ -360,7 +365,7 @@ def layer(t: Any, job: Any, lay: Any, e: Any, fabric: Any, mach: Any, soft: Any,
 # ---- the step
 
 
-def weights(t: Any, job: Any, lay: Any, stage: float, last: float) -> tuple[float, float]:
+def weights(t: Any, lay: Any, stage: float, last: float) -> tuple[float, float]:
     heads_dim = t.heads_count * t.head_dim_count
     if t.mla_flag:
         key = t.qk_nope_count + t.qk_rope_count
@@ -415,7 +420,7 @@ def twin_step(t: Any, job: Any, lay: Any, e: Any, fabric: Any, mach: Any, soft: 
         transfer = block.inside + crossing * (block.outside - block.inside)
         shown = c.overlap_cost_frac if lay.vp_count > 1.0 and soft.pp_overlap_flag else 1.0
         total += 2.0 * lay.vp_count * (passes * shown + fill) * transfer
-    dense, expert = weights(t, job, lay, stage, last)
+    dense, expert = weights(t, lay, stage, last)
     total += data_time(job, lay, fabric, soft, c, dense, expert, stage, passes, stage * block.forward, rank)
     group = lay.dp_count * lay.cp_count
     cut = lay.tp_count if lay.expert_tp_flag else 1.0
@@ -460,8 +465,10 @@ def data_time(
     replicas = group / ranks
     reduce += all_reduce(dense * learned / ranks, replicas, members(replicas, lay.tp_count * ranks, domain), fabric)
     gather, reduce = layers * gather, layers * reduce
-    before = exposed(gather, forward, soft.dp_overlap_flag, c.overlap_cost_frac)
-    after = exposed(reduce + (gather if fully else 0.0), rank - forward, soft.dp_overlap_flag, c.overlap_cost_frac)
+    wide = 1.0 if fully else min((1.0 + lay.pp_count * (lay.vp_count - 1.0)) / lay.vp_count, passes)
+    forward, rank = wide * forward, wide * rank
+    before = exposed(gather, forward, soft.dp_overlap_flag, c.data_cost_frac)
+    after = exposed(reduce + (gather if fully else 0.0), rank - forward, soft.dp_overlap_flag, c.data_cost_frac)
     return (passes if fully else 1.0) * (before + after)
 
 
