@@ -13,6 +13,9 @@ from codesign.networks import Networks
 from codesign.space import Serving, Training
 from codesign.units import Array, ns_from_s
 
+ALMOST_SURE = 1.0 - 1e-12  # a link that cannot work loses every message; laws of chances want less than one
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sustained:
     """A workload over weeks: useful share of time, 99th percentile step over mean, share that variability takes."""
@@ -94,7 +97,7 @@ def _barriers(work: Training | Serving, result: WorkloadResult, hardware: Hardwa
         barriers_count=barriers,
         inner_count=tensor,
         outer_count=np.maximum(work.accelerators_count / tensor, 1.0),
-        retry_prob=np.where(flits > 0.0, 1.0 - lossless, 0.0),
+        retry_prob=np.where(flits > 0.0, np.minimum(1.0 - lossless, ALMOST_SURE), 0.0),
         retry_ns=own.up.transfer.retry_delay_ns,
         degraded_prob=np.asarray(own.up.silicon.degraded_loss_frac),
         degraded_frac=1.0 / np.maximum(hardware.candidates.numbers("scale_up_port_lanes_count"), 2.0),

@@ -32,6 +32,7 @@ from codesign.networks import Networks, networks
 from codesign.units import Array, Numeric, bytes_from_gb
 
 S = TypeVar("S")
+LEAST_RATE_RATIO = 1e-6  # a link that loses everything still gives a finite time, and breaks its rule
 LINK_WORDS = ("modulation", "equaliser", "fec", "medium", "protocol", "retry")
 LINK_NUMBERS = (
     "lane_rate_gbps", "payload_bytes", "receive_buffer_bytes", "virtual_channels_count", "replay_buffer_bytes",
@@ -191,10 +192,11 @@ class Hardware:
 
 def _moved_tier(tier: Tier, rate_ratio: Array, delta_ns: Array) -> Tier:
     """A tier of the platform with the candidate's rate and, at every message start, its extra latency."""
+    alive = np.maximum(rate_ratio, LEAST_RATE_RATIO)
     return replace(
         tier,
-        rate_gbps=tier.rate_gbps * rate_ratio,
-        fast_rate_gbps=tier.fast_rate_gbps * rate_ratio,
+        rate_gbps=tier.rate_gbps * alive,
+        fast_rate_gbps=tier.fast_rate_gbps * alive,
         hop_ns=np.maximum(tier.hop_ns + delta_ns, 1.0),
         launch_ns=np.maximum(tier.launch_ns + delta_ns, 1.0),
         fast_launch_ns=np.maximum(tier.fast_launch_ns + delta_ns, 1.0),

@@ -54,10 +54,9 @@ def occupancy_frac(
     >>> float(occupancy_frac(100.0, 10.0, 0.0, 1000.0, 0.0, 1.0))
     0.5
     """
-    square = (osl_count + wait_steps_count) * step_per_user_ns
-    linear = (
-        (osl_count + wait_steps_count) * step_ns + wait_ns - slots_frac * osl_count * step_per_user_ns
-    )
+    growth_ns = np.maximum(step_per_user_ns, 0.0 * step_per_user_ns)  # a chord over a saw-tooth may point down
+    square = (osl_count + wait_steps_count) * growth_ns
+    linear = (osl_count + wait_steps_count) * step_ns + wait_ns - slots_frac * osl_count * growth_ns
     constant = slots_frac * osl_count * step_ns
     root = np.sqrt(linear * linear + 4.0 * square * constant)
     return np.where(linear > 0.0, 2.0 * constant / (np.abs(linear) + root), _other(square, root, linear))
