@@ -55,9 +55,7 @@ def serving_software(catalog: Catalog, engines: Sequence[str]) -> ServingSoftwar
             "straggler_ratio",
             "expert_skew_ratio",
             "exchange_start_frac",
-            "quantise_frac",
             "prefill_work_ratio",
-            "expert_compute_ratio",
         )
     }
     return ServingSoftware(
@@ -81,7 +79,6 @@ def queue_constants(catalog: Catalog, engines: Sequence[str]) -> QueueConstants:
         name: catalog.constant(law, "all", name)
         for name in (
             "prompt_ratio",
-            "step_ratio",
             "transfer_start_ns",
             "transfer_rate_frac",
             "pool_efficiency_frac",
@@ -91,6 +88,7 @@ def queue_constants(catalog: Catalog, engines: Sequence[str]) -> QueueConstants:
     return QueueConstants(
         burst_frac=np.array([catalog.constant(law, group, "burst_frac") for group in groups]),
         wave_frac=np.array([catalog.constant(law, group, "wave_frac") for group in groups]),
+        step_ratio=np.array([catalog.constant(law, engine, "step_ratio") for engine in engines]),
         start_ns=np.array([catalog.constant(law, engine, "start_ns") for engine in engines]),
         **shared,
     )

@@ -11,9 +11,10 @@ from codesign.cases.serving import bound, speculation_share
 from codesign.cases.serving_bind import ServingBatch
 from codesign.catalog import Catalog
 from codesign.engines import engine_of, queue_constants, serving_software
-from codesign.model.workload.serving import ServingPoint, serving_point
+from codesign.model.workload.serving import ServingPoint
+from codesign.model.workload.serving_search import at_layout
 from codesign.resources import case_data
-from codesign.units import Array
+from codesign.units import Array, Numeric
 
 Key = tuple[str, str]
 #: a residual beyond this many log units weighs less and less: one bad row must not bend a constant
@@ -36,7 +37,7 @@ class FitRows:
         """Some of the rows."""
         at = np.flatnonzero(chosen)
         return FitRows(
-            self.rows.pick(list(at)), self.batch.pick(at), [self.engines[i] for i in at],
+            self.rows.pick(list(at)), self.batch.pick(np.asarray(at)), [self.engines[i] for i in at],
             [self.classes[i] for i in at], self.speculation[at],
         )  # fmt: skip
 
@@ -63,11 +64,15 @@ def with_constants(catalog: Catalog, law: str, values: Mapping[Key, float]) -> C
 
 def predicted(data: FitRows, catalog: Catalog) -> ServingPoint:
     """The model on rows already bound, with the constants of a catalog."""
-    b = data.batch
+    system = data.batch.system
     gain = catalog.constant("serving_tpot", "all", "speculation_ratio") - 1.0
-    job = replace(b.job, speculation_ratio=1.0 + data.speculation * gain)
-    software, queue = serving_software(catalog, data.engines), queue_constants(catalog, data.engines)
-    return serving_point(b.transformer, job, b.layout, b.kernels, b.fabric, software, queue)
+    system = replace(
+        system,
+        job=replace(system.job, speculation_ratio=1.0 + data.speculation * gain),
+        software=serving_software(catalog, data.engines),
+        queue=queue_constants(catalog, data.engines),
+    )
+    return at_layout(system, data.batch.layout)
 
 
 def fitted(
@@ -96,8 +101,16 @@ def fitted(
     return {key: float(value) for key, value in zip(keys, low + solution.x * width, strict=True)}
 
 
-def log_ratio(predicted_ns: Array, measured_ms: Array) -> Array:
+def log_ratio(predicted_ns: Numeric, measured_ms: Array) -> Array:
     """Log of predicted over measured; 0 where nothing was measured."""
     known = np.isfinite(measured_ms) & (measured_ms > 0)
     ratio = np.where(known, np.asarray(predicted_ns) * 1e-6 / np.where(known, measured_ms, 1.0), 1.0)
     return np.asarray(np.log(np.maximum(ratio, 1e-9)))
+
+
+def grouped(values: dict[Key, float]) -> dict[str, dict[str, float]]:
+    """Values as groups of names."""
+    out: dict[str, dict[str, float]] = {}
+    for (group, name), value in values.items():
+        out.setdefault(group, {})[name] = value
+    return out

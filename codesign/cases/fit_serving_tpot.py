@@ -1,6 +1,6 @@
 """Fit of the time-per-token constants of serving."""
 
-from codesign.cases.fit_serving import FitRows, Key, fit_rows, fitted, log_ratio
+from codesign.cases.fit_serving import FitRows, Key, fit_rows, fitted, grouped, log_ratio
 from codesign.catalog import Catalog
 from codesign.model.workload.serving import ServingPoint
 from codesign.units import Array
@@ -13,9 +13,7 @@ KEYS: tuple[Key, ...] = (
     ("vllm", "sequence_host_ns"),
     ("sglang", "sequence_host_ns"),
     ("all", "prefill_work_ratio"),
-    ("all", "expert_compute_ratio"),
     ("all", "exchange_start_frac"),
-    ("all", "quantise_frac"),
     ("all", "speculation_ratio"),
 )
 
@@ -33,11 +31,3 @@ def fit_to(catalog: Catalog, data: FitRows) -> dict[Key, float]:
         return log_ratio(point.tpot_ns, measured)
 
     return fitted(catalog, LAW, KEYS, residuals, data)
-
-
-def grouped(values: dict[Key, float]) -> dict[str, dict[str, float]]:
-    """Values as groups of names."""
-    out: dict[str, dict[str, float]] = {}
-    for (group, name), value in values.items():
-        out.setdefault(group, {})[name] = value
-    return out

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from codesign.engines import engine_of
 from codesign.errors import CatalogError
 from codesign.machines import accelerator_refusal
 from codesign.model.workload.offline import OfflinePoint, full_load, static_batch
-from codesign.model.workload.serving import serving_point
+from codesign.model.workload.serving_search import at_layout
 from codesign.transformers import transformer_from_rows
 from codesign.units import Array, ms_from_ns, s_from_ns
 
@@ -66,28 +67,25 @@ def _refusal(rows: CaseRows, i: int, catalog: Catalog) -> str | None:
 
 
 def _static(rows: CaseRows, batch: ServingBatch) -> tuple[Array, Array]:
+    s = batch.system
     point = static_batch(
-        batch.transformer, batch.job, batch.layout.decode, batch.kernels, batch.fabric, batch.software,
-        rows.numbers("batch"),
-    )  # fmt: skip
+        s.transformer, s.job, batch.layout.decode, s.kernels, s.fabric, s.software, rows.numbers("batch")
+    )
     return _values(rows, point.total_ns, point), np.asarray(point.memory_excess_frac)
 
 
 def _full(rows: CaseRows, batch: ServingBatch) -> tuple[Array, Array]:
     """Requests not stated: enough that the number of waves does not matter."""
-    asked, limit = rows.numbers("num_requests"), batch.software.batch_limit_count
+    s = batch.system
+    asked, limit = rows.numbers("num_requests"), s.software.batch_limit_count
     requests = np.where(asked > 0, asked, 16.0 * limit * batch.layout.decode.dp_count)
-    point = full_load(
-        batch.transformer, batch.job, batch.layout.decode, batch.kernels, batch.fabric, batch.software, requests, limit
-    )
+    point = full_load(s.transformer, s.job, batch.layout.decode, s.kernels, s.fabric, s.software, requests, limit)
     return _values(rows, point.total_ns, point), np.asarray(point.memory_excess_frac)
 
 
 def _loop(rows: CaseRows, batch: ServingBatch) -> tuple[Array, Array]:
     layout = replace(batch.layout, users_count=rows.numbers("concurrency"))
-    point = serving_point(
-        batch.transformer, batch.job, layout, batch.kernels, batch.fabric, batch.software, batch.queue
-    )
+    point = at_layout(batch.system, layout)
     rate = np.asarray(point.output_tokens_per_s * point.accelerators_count)
     return _in_units(rows, np.asarray(point.tpot_ns), rate), np.asarray(point.memory_excess_frac)
 
@@ -102,15 +100,18 @@ def _in_units(rows: CaseRows, time_ns: Array, tokens_per_s: Array) -> Array:
     copies = np.where(rows.numbers("replicas") > 1, rows.numbers("replicas"), 1.0)
     accelerators = np.where(rows.numbers("n_accel") > 0, rows.numbers("n_accel"), 1.0)
     shape = (len(rows),)
-    columns = (np.broadcast_to(time_ns, shape), np.broadcast_to(tokens_per_s, shape) * copies, accelerators)
-    return np.array([_UNITS[unit](*row) for unit, *row in zip(rows.text("unit"), *columns, strict=True)])
+    rate = np.broadcast_to(tokens_per_s, shape) * copies
+    columns = (np.broadcast_to(time_ns, shape), rate, rate / accelerators)
+    which = [_UNITS[unit] for unit in rows.text("unit")]
+    return np.array([float(write(columns[kind][i])) for i, (kind, write) in enumerate(which)])
 
 
-_UNITS: dict[str, Callable[[float, float, float], float]] = {
-    "ms": lambda time_ns, rate, accelerators: float(ms_from_ns(time_ns)),
-    "s": lambda time_ns, rate, accelerators: float(s_from_ns(time_ns)),
-    "tok/s": lambda time_ns, rate, accelerators: rate,
-    "tok/s/GPU": lambda time_ns, rate, accelerators: rate / accelerators,
+#: unit of a row -> which of (time, rate of the system, rate of one accelerator) it is, and how it is written
+_UNITS: dict[str, tuple[int, Callable[[float], Any]]] = {
+    "ms": (0, ms_from_ns),
+    "s": (0, s_from_ns),
+    "tok/s": (1, float),
+    "tok/s/GPU": (2, float),
 }
 _REPLAYS: dict[str, Callable[[CaseRows, ServingBatch], tuple[Array, Array]]] = {
     "static": _static,

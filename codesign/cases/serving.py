@@ -12,7 +12,7 @@ from codesign.catalog import Catalog
 from codesign.engines import engine_of
 from codesign.errors import CatalogError
 from codesign.machines import accelerator_refusal
-from codesign.model.workload.serving import ServingPoint, serving_point
+from codesign.model.workload.serving_search import at_layout
 from codesign.resources import case_data
 from codesign.transformers import transformer_from_rows
 from codesign.units import Array, ms_from_ns
@@ -30,19 +30,12 @@ def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
     usable, batch, labels, refused = bound(rows, catalog)
     tpot, ttft = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     if batch is not None:
-        point = served(batch)
+        point = at_layout(batch.system, batch.layout)
         tpot[usable], ttft[usable] = ms_from_ns(point.tpot_ns), ms_from_ns(point.ttft_ns)
     return Predictions(
         metrics={"tpot_ms": (tpot, rows.numbers("tpot_ms")), "ttft_ms": (ttft, rows.numbers("ttft_ms"))},
         refused=refused,
         labels={"class": labels},
-    )
-
-
-def served(batch: ServingBatch) -> ServingPoint:
-    """The serving point of every row of a batch."""
-    return serving_point(
-        batch.transformer, batch.job, batch.layout, batch.kernels, batch.fabric, batch.software, batch.queue
     )
 
 

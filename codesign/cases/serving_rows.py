@@ -74,14 +74,15 @@ def _where(flag: Array, first: PoolRows, second: PoolRows) -> PoolRows:
 def _lengths(rows: CaseRows) -> tuple[Array, Array, Array]:
     """Mean lengths, and whether users stay in step.
 
-    Dated sweeps draw lengths evenly between 80 and 100 per cent of the nominal one. Rows without any date and without an
-    attention_dp cell come from another bench: fixed lengths, all users at once.
+    Dated sweeps draw lengths evenly between 80 and 100 per cent of the nominal one. Rows without any date and without
+    an attention_dp cell come from other benches with fixed lengths: one, with lengths in powers of two, starts all
+    users at once and keeps them in step; the other, with lengths in thousands, replaces each request as it ends.
     """
-    dated = np.array(
-        [bool(first or last) for first, last in zip(rows.text("measured_first"), rows.text("measured_last"), strict=True)]
-    )
-    wave = ~dated & np.isnan(rows.numbers("attention_dp"))
-    scale = np.where(wave, 1.0, 0.9)
+    days = zip(rows.text("measured_first"), rows.text("measured_last"), strict=True)
+    dated = np.array([bool(first or last) for first, last in days], dtype=np.bool_)
+    fixed = ~dated & np.isnan(rows.numbers("attention_dp"))
+    wave = fixed & (rows.numbers("isl") % 1000.0 != 0.0)
+    scale = np.where(fixed, 1.0, 0.9)
     return rows.numbers("isl") * scale, rows.numbers("osl") * scale, wave.astype(np.float64)
 
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from codesign.columns import freeze
-from codesign.model.fabric.collectives import Fabric, all_reduce_ns, inner_count, moe_exchange_ns, point_to_point_ns
+from codesign.model.fabric.collectives import (
+    Fabric,
+    all_reduce_ns,
+    distinct_ranks_count,
+    inner_count,
+    moe_exchange_ns,
+    point_to_point_ns,
+)
 from codesign.model.kernels.elementwise import elementwise_ns
 from codesign.model.kernels.gemm import GemmEngine, gemm_ns
 from codesign.model.kernels.moe import moe_gemm_ns
@@ -114,7 +121,7 @@ def forward_pass(
     experts, exchange = 0.0 * dense, 0.0 * dense
     if not absent(t.moe_layers_count):
         experts = t.moe_layers_count * _experts_ns(tokens_count, t, job, pool, kernels, software)
-        exchange = t.moe_layers_count * _exchange_ns(tokens_count, t, pool, fabric)
+        exchange = t.moe_layers_count * _exchange_ns(tokens_count, t, job, pool, fabric)
         if not absent(t.shared_experts_count):
             width = t.shared_experts_count * t.shared_ffn_count
             shared = _feed_forward_ns(tokens_count, np.maximum(width, 1.0), t, job, pool, kernels)
@@ -204,15 +211,19 @@ def _experts_ns(
     software: ServingSoftware,
 ) -> Numeric:
     """Experts of one layer on one rank: only those that tokens of the whole engine touch are read.
+
+    Where attention is replicated a rank sees the tokens that were sent to it, each with all its local experts: fewer
+    tokens with more experts each. Otherwise every rank holds every token.
     """
     t = transformer
-    experts = np.maximum(t.experts_count, 1.0)
-    split = pool.tp_count * pool.dp_count / pool.ep_count
+    experts, top_k = np.maximum(t.experts_count, 1.0), np.maximum(t.top_k_count, 1.0)
+    ranks = pool.tp_count * pool.dp_count
+    sent = np.where(pool.dp_count > 1.0, distinct_ranks_count(top_k, ranks) / ranks, 1.0)
     time_ns = moe_gemm_ns(
-        tokens_count * pool.dp_count,
+        tokens_count * pool.dp_count * sent,
         np.maximum(t.moe_hidden_count, 1.0),
-        np.maximum(t.moe_ffn_count / split, 1.0),
-        np.maximum(t.top_k_count, 1.0),
+        np.maximum(t.moe_ffn_count * pool.ep_count / ranks, 1.0),
+        top_k / sent,
         experts,
         experts / pool.ep_count,
         job.expert_weight_bytes,
@@ -221,21 +232,25 @@ def _experts_ns(
         t.gated_flag,
         software.expert_skew_ratio,
     )
-    return np.where(t.experts_count > 0.0, software.expert_compute_ratio * time_ns, 0.0)
+    return np.where(t.experts_count > 0.0, time_ns, 0.0)
 
 
-def _exchange_ns(tokens_count: Numeric, transformer: Transformer, pool: Pool, fabric: Fabric) -> Numeric:
-    """Dispatch and combine of one expert layer; none where all ranks of the engine hold the same tokens.
+def _exchange_ns(
+    tokens_count: Numeric, transformer: Transformer, job: ServingJob, pool: Pool, fabric: Fabric
+) -> Numeric:
+    """Dispatch (in the format of the experts) and combine (in 16 bits) of one expert layer.
+
+    None where all ranks of the engine hold the same tokens.
     """
     if np.all(pool.dp_count <= 1.0):
         return 0.0 * tokens_count
     ranks = pool.tp_count * pool.dp_count
-    token_bytes = RESIDUAL_BYTES * np.maximum(transformer.moe_hidden_count, 1.0)
+    width = np.maximum(transformer.moe_hidden_count, 1.0)
     inner = inner_count(ranks, 1.0, fabric.scale_up.domain_count)
     top_k = np.maximum(transformer.top_k_count, 1.0)
     share = tokens_count / pool.tp_count
-    there = moe_exchange_ns(share, token_bytes, top_k, ranks, inner, fabric, 0.0)
-    back = moe_exchange_ns(share, token_bytes, top_k, ranks, inner, fabric, 1.0)
+    there = moe_exchange_ns(share, job.expert_activation_bytes * width, top_k, ranks, inner, fabric, 0.0)
+    back = moe_exchange_ns(share, RESIDUAL_BYTES * width, top_k, ranks, inner, fabric, 1.0)
     return np.where(pool.dp_count > 1.0, there + back, 0.0)
 
 

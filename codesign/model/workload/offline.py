@@ -63,7 +63,7 @@ def static_batch(
     >>> OfflinePoint.__slots__[3]
     'total_ns'
     """
-    kernels, fabric = in_step(kernels, fabric, software)
+    fabric = in_step(fabric, software)
     share = np.maximum(batch_count / (pool.dp_count * pool.pp_count), 1.0)
     prompts = prompt_pass(share, 0.0, transformer, job, pool, kernels, fabric, software)
     prompt_ns = software.prefill_work_ratio * pass_ns(prompts) + software.step_host_ns
@@ -95,9 +95,9 @@ def full_load(
 ) -> OfflinePoint:
     """All requests queued at once, the running batch as large as cache, engine limit and queue allow.
 
-    The cache is reserved for the whole answer of every running sequence. Prompts of equal length keep the batch in step,
-    so the work comes in whole waves; a slot that empties is filled at once, and prompts ride in decode batches where the
-    engine mixes them.
+    The cache is reserved for the whole answer of every running sequence. Prompts of equal length keep the batch in
+    step, so the work comes in whole waves; a slot that empties is filled at once, and prompts ride in decode batches
+    where the engine mixes them.
 
     Args:
         transformer: The model.
@@ -118,7 +118,7 @@ def full_load(
     >>> OfflinePoint.__slots__[4]
     'output_tokens_per_s'
     """
-    kernels, fabric = in_step(kernels, fabric, software)
+    fabric = in_step(fabric, software)
     weights = rank_weights_bytes(transformer, job, pool)
     room = software.kv_memory_frac * kernels.machine.memory_bytes - weights
     slots = room / rank_cache_bytes(transformer, job, pool, job.isl_count + job.osl_count)

@@ -10,7 +10,6 @@ import numpy as np
 
 from codesign.columns import freeze
 from codesign.model.fabric.collectives import Fabric
-from codesign.model.kernels.gemm import GemmEngine
 from codesign.model.workload.decode import decode_pass
 from codesign.model.workload.forward_pass import ForwardPass, pass_ns
 from codesign.model.workload.prefill import prompt_pass
@@ -107,7 +106,7 @@ def serving_point(
     Source:
         definition: decode steps, prompts and waiting composed.
     """
-    kernels, fabric = in_step(kernels, fabric, software)
+    fabric = in_step(fabric, software)
     if not np.any(layout.disaggregated_flag):
         return _aggregated_point(transformer, job, layout, kernels, fabric, software, queue)
     pooled = _disaggregated_point(transformer, job, layout, kernels, fabric, software, queue)
@@ -120,31 +119,27 @@ def serving_point(
     )
 
 
-def in_step(kernels: ServingKernels, fabric: Fabric, software: ServingSoftware) -> tuple[ServingKernels, Fabric]:
-    """Kernels as a captured step meets them, where the tables measured each alone.
+def in_step(fabric: Fabric, software: ServingSoftware) -> Fabric:
+    """The fabric as a captured step meets it: part of an exchange kernel's floor hides behind its neighbours.
 
-    Quantisation of activations is fused into the norm or activation before the product, and part of an exchange
-    kernel's floor hides behind its neighbours.
+    Args:
+        fabric: The network, its exchange kernels as measured alone.
+        software: Share of the floor that a step waits for.
+
+    Returns:
+        The same network with lower floors.
+
+    Source:
+        definition: floor times share.
+
+    >>> in_step.__annotations__["return"].__name__
+    'Fabric'
     """
     waited = software.exchange_start_frac
-    fabric = replace(
+    return replace(
         fabric,
         dispatch=replace(fabric.dispatch, floor_ns=waited * fabric.dispatch.floor_ns),
         combine=replace(fabric.combine, floor_ns=waited * fabric.combine.floor_ns),
-    )
-    kernels = replace(
-        kernels,
-        projection=_fused(kernels.projection, software.quantise_frac),
-        dense=_fused(kernels.dense, software.quantise_frac),
-    )
-    return kernels, fabric
-
-
-def _fused(engine: GemmEngine, left_frac: Numeric) -> GemmEngine:
-    return replace(
-        engine,
-        quantise_launch_ns=left_frac * engine.quantise_launch_ns,
-        quantise_bytes=left_frac * engine.quantise_bytes,
     )
 
 

@@ -95,9 +95,7 @@ class ServingSoftware:
     straggler_ratio: Numeric  # slowest over mean attention replica of a step
     expert_skew_ratio: Numeric  # load of the busiest expert rank over the mean
     exchange_start_frac: Numeric  # share of the expert exchange's start-up that a step waits for
-    quantise_frac: Numeric  # share of the stand-alone quantisation of activations that fusion leaves in a model
     prefill_work_ratio: Numeric  # prompt work over what its kernels take back to back
-    expert_compute_ratio: Numeric  # time of expert products in a model over the same alone
 
     def __post_init__(self) -> None:
         freeze(self)
