@@ -35,7 +35,7 @@ def constant_rows(catalog: Catalog, laws: Sequence[str] = ()) -> list[Row]:
 
 
 def fits(catalog: Catalog) -> dict[str, str]:
-    """Law -> module that fits it: ``fit_LAW``, else the one its constants name. Laws that only state numbers have none."""
+    """Law -> module that fits it: ``fit_LAW``, else the one its constants name; laws that only state have none."""
     out: dict[str, str] = {}
     for law, _, _, one in _constants(catalog):
         if not is_stated(one) and law not in out:
