@@ -177,9 +177,10 @@ class _Steps:
 
 
 def _chord(low: Numeric, low_ns: Numeric, high: Numeric, high_ns: Numeric) -> tuple[Numeric, Numeric]:
-    """Start and slope of the step over occupancy, through two computed points; never falling."""
+    """Start and slope of the step over occupancy, through two computed points; never falling, never from below zero."""
     apart = high - low > 1e-9
     slope = np.where(apart, np.maximum(high_ns - low_ns, 0.0) / np.where(apart, high - low, 1.0), 0.0)
+    slope = np.minimum(slope, 0.99 * high_ns / np.maximum(high, 1e-9))  # a step that grows faster than its users
     return high_ns - slope * high, slope
 
 
