@@ -17,6 +17,8 @@ from codesign.space import Scenario as SpaceScenario
 from codesign.space import Serving, Training
 from codesign.units import Array, Numeric
 
+#: Memories that are sold under the name of another: a mode of the same device.
+SOLD_AS = {"hbm2_legacy": "hbm2"}
 #: Which licence a lane rate needs (prices.yaml).
 SERDES = ((128.0, "serdes_112g"), (256.0, "serdes_224g"), (1e9, "serdes_448g"))
 
@@ -130,7 +132,7 @@ def cost_choice(hardware: Hardware, nets: Networks, watts: Watts) -> CostChoice:
     return CostChoice(
         node=c.words("node"),
         package=c.words("package"),
-        memory=c.words("memory_kind"),
+        memory=[SOLD_AS.get(kind, kind) for kind in c.words("memory_kind")],
         compute_count=compute_count,
         compute_area_mm2=chip.compute_die_mm2,
         io_count=io_count,
