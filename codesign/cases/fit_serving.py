@@ -8,7 +8,8 @@ from scipy.optimize import least_squares
 
 from codesign.cases.rows import CaseRows, read_rows
 from codesign.cases.serving import bound, speculation_share
-from codesign.cases.serving_bind import ServingBatch
+from codesign.cases.inference import engines_of, refusals, replayed, ways_of
+from codesign.cases.serving_bind import ServingBatch, bind_tables
 from codesign.catalog import Catalog
 from codesign.engines import engine_of, queue_constants, serving_software
 from codesign.model.workload.serving import ServingPoint
@@ -17,6 +18,7 @@ from codesign.resources import case_data
 from codesign.units import Array, Numeric
 
 Key = tuple[str, str]
+Residuals = Callable[[Catalog], Array]
 #: a residual beyond this many log units weighs less and less: one bad row must not bend a constant
 SOFT = 0.15
 #: how strongly a constant is held to its prior: one prior deviation (a quarter of the range) costs as much as this
@@ -75,13 +77,31 @@ def predicted(data: FitRows, catalog: Catalog) -> ServingPoint:
     return at_layout(system, data.batch.layout)
 
 
-def fitted(
-    catalog: Catalog,
-    law: str,
-    keys: Sequence[Key],
-    residuals: Callable[[ServingPoint], Array],
-    data: FitRows,
-) -> dict[Key, float]:
+def table_residuals(catalog: Catalog) -> Residuals:
+    """Log errors of the inference tables (grade A, static batches and full load) as a function of the constants."""
+    rows = next(r for r in read_rows(case_data() / "inference.csv") if r.kind == "inference")
+    refused = refusals(rows, catalog)
+    grades, parts = rows.text("grade"), []
+    for way in ("static", "full"):
+        mine = [
+            i for i, found in enumerate(ways_of(rows)) if found == way and grades[i] == "A" and refused[i] is None
+        ]
+        chosen = rows.pick(mine)
+        engines = engines_of(chosen, catalog)
+        parts.append((way, chosen, engines, bind_tables(catalog, chosen, engines)))
+
+    def residuals(constants: Catalog) -> Array:
+        misses = []
+        for way, chosen, engines, batch in parts:
+            system = replace(batch.system, software=serving_software(constants, engines))
+            values, _ = replayed(chosen, replace(batch, system=system), way)
+            misses.append(np.log(values / chosen.numbers("value")))
+        return np.concatenate(misses)
+
+    return residuals
+
+
+def fitted(catalog: Catalog, law: str, keys: Sequence[Key], residuals: Residuals) -> dict[Key, float]:
     """Constants that minimise the residuals, held to their bounds and softly to their priors; deterministic."""
     known = catalog.constants[law]
     entries = [known[group][name] for group, name in keys]
@@ -91,7 +111,7 @@ def fitted(
 
     def cost(scaled: Array) -> Array:
         values = dict(zip(keys, low + scaled * width, strict=True))
-        miss = residuals(predicted(data, with_constants(catalog, law, values)))
+        miss = residuals(with_constants(catalog, law, values))
         soft = SOFT * np.arcsinh(miss / SOFT)
         held = PRIOR_WEIGHT * SOFT * 4.0 * (scaled - (prior - low) / width)
         return np.concatenate([soft, held])

@@ -1,8 +1,7 @@
 """Fit of the first-token constants of serving."""
 
-from codesign.cases.fit_serving import FitRows, Key, fit_rows, fitted, grouped, log_ratio
+from codesign.cases.fit_serving import FitRows, Key, fit_rows, fitted, grouped, log_ratio, predicted
 from codesign.catalog import Catalog
-from codesign.model.workload.serving import ServingPoint
 from codesign.units import Array
 
 LAW = "serving_ttft"
@@ -30,7 +29,7 @@ def fit_to(catalog: Catalog, data: FitRows) -> dict[Key, float]:
     """Constants from some rows."""
     measured = data.rows.numbers("ttft_ms")
 
-    def residuals(point: ServingPoint) -> Array:
-        return log_ratio(point.ttft_ns, measured)
+    def residuals(constants: Catalog) -> Array:
+        return log_ratio(predicted(data, constants).ttft_ns, measured)
 
-    return fitted(catalog, LAW, KEYS, residuals, data)
+    return fitted(catalog, LAW, KEYS, residuals)

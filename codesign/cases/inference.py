@@ -27,20 +27,38 @@ _FOREIGN = ("mfu", "input tok")
 def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
     """The value of every row in its own unit, or why not."""
     out = np.full(len(rows), np.nan)
-    refused = [_refusal(rows, i, catalog) for i in range(len(rows))]
-    unknown = transformer_from_rows(rows)[1]
-    refused = [first or second for first, second in zip(refused, unknown, strict=True)]
-    for way, replay in _REPLAYS.items():
+    refused = refusals(rows, catalog)
+    for way in _REPLAYS:
         mine = [i for i, reason in enumerate(refused) if reason is None and _way(rows, i) == way]
         if mine:
             chosen = rows.pick(mine)
-            batch = bind_tables(catalog, chosen, [engine_of(catalog, name) for name in chosen.text("engine")])
-            values, lacking = replay(chosen, batch)
+            values, lacking = replayed(chosen, bind_tables(catalog, chosen, engines_of(chosen, catalog)), way)
             out[mine] = values
             for i, excess in zip(mine, np.broadcast_to(lacking, (len(mine),)), strict=True):
                 if excess > 0:
                     refused[i] = f"the model and one sequence need {100 * excess:.0f} % more memory than a rank has"
     return Predictions(metrics={"value": (out, rows.numbers("value"))}, refused=refused)
+
+
+def refusals(rows: CaseRows, catalog: Catalog) -> list[str | None]:
+    """Why rows cannot be replayed, None where they can."""
+    own = [_refusal(rows, i, catalog) for i in range(len(rows))]
+    return [first or second for first, second in zip(own, transformer_from_rows(rows)[1], strict=True)]
+
+
+def engines_of(rows: CaseRows, catalog: Catalog) -> list[str]:
+    """Entries of engines.yaml of rows whose engines are known."""
+    return [engine_of(catalog, name) for name in rows.text("engine")]
+
+
+def ways_of(rows: CaseRows) -> list[str | None]:
+    """How each row is replayed: static, full or loop."""
+    return [_way(rows, i) for i in range(len(rows))]
+
+
+def replayed(rows: CaseRows, batch: ServingBatch, way: str) -> tuple[Array, Array]:
+    """Values of rows of one way in their own units, and what a rank lacks of memory, over its memory."""
+    return _REPLAYS[way](rows, batch)
 
 
 def _way(rows: CaseRows, i: int) -> str | None:
