@@ -11,10 +11,9 @@ import pytest
 from codesign.cases.rows import read_rows
 from codesign.cases.training import bind, run
 from codesign.catalog import Catalog
+from codesign.model.fabric.collectives import all_gather_ns, all_reduce_ns, moe_exchange_ns, point_to_point_ns
 from codesign.resources import case_data
 from codesign.software import training_constants
-
-NEVER = 1e15
 
 
 def plain(struct: Any, row: int) -> Any:
@@ -30,108 +29,27 @@ def plain(struct: Any, row: int) -> Any:
     return out
 
 
-# ---- collectives
+# ---- collectives: the fabric's own laws, on plain floats; they have tests of their own
 
 
 def members(group: float, stride: float, domain: float) -> float:
     return min(group, max(1.0, math.floor(domain / stride)))
 
 
-def flag(count: float) -> float:
-    return min(1.0, max(0.0, count - 1.0))
-
-
-def reach(group: float, tier: Any) -> float:
-    peers = (group - 1.0) / max(tier.domain_count - 1.0, 1.0)
-    return 1.0 - tier.mesh_flag * (1.0 - min(1.0, max(peers, 1e-9)))
-
-
-def line(wire: float, group: float, loss: float, tier: Any) -> float:
-    kept = (1.0 - loss / max(group, 2.0)) * reach(group, tier)
-    return 8.0 * wire * tier.contention_ratio / (tier.rate_gbps * kept)
-
-
-def network(wire: float, tier: Any) -> float:
-    return 8.0 * wire * tier.contention_ratio / tier.rate_gbps
-
-
-def start(chunk: float, steps: float, wire: float, tier: Any) -> float:
-    x = (chunk / tier.handover_bytes) ** 2
-    change = (tier.handover_ns + tier.handover_hop_ns * steps) * x / (1.0 + x)
-    return tier.launch_ns + tier.hop_ns * steps + change + tier.ramp_ns_per_sqrt_byte * math.sqrt(wire)
-
-
-def ring_steps(group: float, tier: Any) -> float:
-    ring = min(group, tier.ring_most_count)
-    return ring - 1.0 + tier.nest_hops_count * math.log2(group / ring)
-
-
 def half(message: float, group: float, inner: float, fabric: Any) -> float:
-    if group <= 1.0:
-        return 0.0
-    up, out, outer = fabric.scale_up, fabric.scale_out, group / inner
-    wire_in = message * (inner - 1.0) / inner
-    wire_out = flag(outer) * message * (group - 1.0) / (group * inner)
-    begin = flag(inner) * start(message / inner, ring_steps(inner, up), wire_in, up)
-    begin += flag(outer) * start(message / inner, math.log2(max(outer, 1.0)), wire_out, out)
-    total = begin + max(line(wire_in, inner, up.pair_loss_frac, up), network(wire_out, out))
-    return math.sqrt(total * total + up.host_library_ns**2)
+    return float(all_gather_ns(message, group, inner, fabric))
 
 
 def all_reduce(message: float, group: float, inner: float, fabric: Any) -> float:
-    if group <= 1.0:
-        return 0.0
-    up, out, outer = fabric.scale_up, fabric.scale_out, group / inner
-    wire_in = 2.0 * message * (inner - 1.0) / inner
-    wire_out = flag(outer) * min(2.0 * (group - 1.0) / group, 0.5 * group / inner) * message / inner
-    ring = flag(inner) * start(message / inner, 2.0 * ring_steps(inner, up), wire_in, up)
-    ring += flag(outer) * start(message / inner, 2.0 * math.log2(max(outer, 1.0)), wire_out, out)
-    ring += max(line(wire_in, inner, 0.5 * up.pair_loss_frac, up), network(wire_out, out))
-    library, fast = ring, NEVER
-    if group <= inner:
-        if up.reduction_flag > 0.0 and message >= up.switch_start_bytes:
-            bits = 8.0 * (group + 1.0) / group * message * up.contention_ratio
-            library = min(library, up.switch_launch_ns + bits / (up.rate_gbps * up.switch_rate_ratio))
-        if group <= up.fast_domain_count:
-            peer = 8.0 * (group - 1.0) * message / (up.fast_rate_gbps * reach(group, up))
-            begin = up.fast_launch_ns + up.fast_hop_ns * max(group - 2.0, 0.0)
-            if message <= up.fast_one_shot_bytes * (2.0 / group) ** up.fast_one_shot_power_ratio:
-                fast = begin + peer
-            if message <= up.fast_two_shot_bytes:
-                fast = min(fast, begin + up.fast_barrier_ns + 2.0 / group * peer)
-    library = math.sqrt(library * library + up.host_library_ns**2)
-    return min(library, max(fast, up.host_fast_ns))
-
-
-def exchange_start(wire: float, tier: Any) -> float:
-    x = (wire / tier.exchange_handover_bytes) ** 2
-    begin = tier.launch_ns + tier.exchange_launch_ns + tier.exchange_handover_ns * x / (1.0 + x)
-    return begin + tier.ramp_ns_per_sqrt_byte * math.sqrt(wire)
+    return float(all_reduce_ns(message, group, inner, fabric))
 
 
 def point_to_point(message: float, crosses: bool, fabric: Any) -> float:
-    up, out = fabric.scale_up, fabric.scale_out
-    if crosses:
-        return exchange_start(message, out) + out.hop_ns + network(message, out)
-    inside = line(message, 2.0, up.exchange_pair_loss_frac, up) / up.exchange_rate_ratio
-    return exchange_start(message, up) + up.hop_ns + inside
+    return float(point_to_point_ns(message, float(crosses), fabric))
 
 
 def moe_exchange(tokens: float, hidden: float, top_k: float, group: float, inner: float, fabric: Any) -> float:
-    """Only for kernels that nobody measured: the tier's own all-to-all of de-duplicated copies."""
-    if group <= 1.0:
-        return 0.0
-    assert fabric.dispatch.known_flag == 0.0
-    up, out, domains = fabric.scale_up, fabric.scale_out, group / inner
-
-    def distinct(ranks: float) -> float:
-        return ranks * (1.0 - (1.0 - 1.0 / ranks) ** top_k)
-
-    wire_in = tokens * hidden * distinct(group) * (group - 1.0) / group if inner > 1.0 else 0.0
-    wire_out = tokens * hidden * distinct(domains) * (domains - 1.0) / domains
-    inside = line(wire_in, inner, up.exchange_pair_loss_frac, up) / up.exchange_rate_ratio
-    total = flag(inner) * exchange_start(wire_in, up) + flag(domains) * (exchange_start(wire_out, out) + out.hop_ns)
-    return total + max(inside, network(wire_out, out) / out.exchange_rate_ratio)
+    return float(moe_exchange_ns(tokens, hidden, top_k, group, inner, fabric))
 
 
 # ---- kernels
