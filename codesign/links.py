@@ -13,19 +13,10 @@ from numpy.typing import NDArray
 
 from codesign.catalog import Catalog
 from codesign.errors import CatalogError, nearest
+from codesign.model.link.bursts import BurstTable, burst_defeat_probs, burst_failure_prob, burst_start_prob, bursts
 from codesign.model.link.channel import conductor_mm, domain_cable_m
 from codesign.model.link.die_to_die import bump_field_mm2
-from codesign.model.link.fec import (
-    BurstTable,
-    burst_defeat_probs,
-    burst_failure_prob,
-    burst_start_prob,
-    bursts,
-    codewords_touched_count,
-    flit_loss_prob,
-    inner_code_ber,
-    symbol_error_prob,
-)
+from codesign.model.link.fec import codewords_touched_count, flit_loss_prob, inner_code_ber, symbol_error_prob
 from codesign.model.link.inputs import (
     ChannelInputs,
     CrossingInputs,
@@ -216,6 +207,7 @@ def _channel(columns: _Columns) -> ChannelInputs:
         package_per_mm=package("attenuation_per_mm"),
         package_sqrt_ns_per_mm=package("skin_sqrt_ns_per_mm"),
         package_ns_per_mm=package("dielectric_ns_per_mm"),
+        sections_count=package("sections_count") * media("package_ends_count"),
         board_mm=media("board_mm") + 1000.0 * length * media("length_board_frac"),
         board_sqrt_ns_per_mm=columns.default("host_board", "skin_sqrt_ns_per_mm"),
         board_ns_per_mm=columns.default("host_board", "dielectric_ns_per_mm"),
@@ -261,6 +253,10 @@ def _medium(columns: _Columns) -> MediumInputs:
 
 def _serdes(columns: _Columns) -> SerdesInputs:
     lane, catalog = columns.facts("serdes", "equaliser"), columns.catalog
+
+    def fitted(name: str) -> Array:
+        return columns.table("equaliser", lambda technology: catalog.constant("channel", technology, name))
+
     node_exponent = catalog.constant("serdes", "energy", "node_exponent_ratio")
     return SerdesInputs(
         lane_rate_gbps=columns.numbers("lane_rate_gbps"),
@@ -270,10 +266,11 @@ def _serdes(columns: _Columns) -> SerdesInputs:
         spare_lanes_count=columns.numbers("spare_lanes_count"),
         node_nm=_node_nm(columns),
         taps_count=lane("taps_count"),
-        feedback_frac=lane("feedback_frac"),
+        feedback_frac=fitted("feedback_frac"),
         converter_bits_count=lane("converter_bits_count"),
-        crest_db=lane("crest_db"),
-        sequence_gain_db=lane("sequence_gain_db"),
+        uncorrected_ratio=fitted("uncorrected_ratio"),
+        reference_echo_ratio=fitted("reference_echo_ratio"),
+        sequence_gain_db=fitted("sequence_gain_db"),
         propagation_prob=lane("propagation_prob"),
         **columns.group("com"),
         phy_ns=lane("phy_ns"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codesign.catalog import Catalog
-from codesign.model.link.serdes import transceiver_pj_per_bit
+from codesign.model.link.transceiver import transceiver_pj_per_bit
 from codesign.resources import case_data
 from codesign.units import Array
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from codesign.units import Numeric
+from codesign.units import Numeric, empirical
 
 _DB_PER_NEPER = 20.0 / float(np.log(10.0))
 
@@ -77,6 +77,7 @@ def twinax_loss_db_per_m(
     return skin * root / conductor_ratio + dielectric * frequency_ghz
 
 
+@empirical("the definition of the gauge, a number of millimetres per step")
 def conductor_mm(gauge_count: Numeric) -> Numeric:
     """Diameter of a wire of an American gauge.
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from codesign.columns import freeze
+from codesign.model.link.bursts import burst_failure_prob, burst_start_prob
 from codesign.model.link.channel import flight_ns
 from codesign.model.link.fec import (
     block_ns,
-    burst_failure_prob,
-    burst_start_prob,
     code_rate_frac,
     codewords_touched_count,
     flit_loss_prob,

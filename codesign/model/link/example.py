@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from codesign.model.link.fec import BurstTable
+from codesign.model.link.bursts import BurstTable
 from codesign.model.link.inputs import (
     ChannelInputs,
     CrossingInputs,
@@ -31,12 +31,13 @@ def example_inputs() -> LinkInputs:
     8.0
     """
     return LinkInputs(
-        channel=ChannelInputs(20.0, 5e-4, 9e-4, 2e-4, 100.0, 6e-4, 2.5e-5, 2.0, 1.0, 25.0, 1.0, 12.5, 4.0, 25.0, 6.0,
-                              1.0, 60.0),
+        channel=ChannelInputs(20.0, 5e-4, 9e-4, 2e-4, 4.0, 100.0, 6e-4, 2.5e-5, 2.0, 1.0, 25.0, 1.0, 12.5, 4.0, 25.0,
+                              6.0, 1.0, 60.0),
         medium=MediumInputs(1.0, 5.0, 3.0, 1.0, 0.0, 200.0, 0.0, 0.0, 0.25, 5.0, 20.0, 1.0, 100.0),
-        serdes=SerdesInputs(100.0, 4.0, 2.0, 8.0, 0.0, 5.0, 16.0, 0.5, 0.0, 10.0, 0.0, 0.5, 0.4, 0.95, 33.0, 8e-9,
-                            0.01, 0.02, 3.0, 20.0, 0.4, 1.6, 1.0, 0.1, 0.0, 0.0, 0.0),
-        fit=SerdesFit(1.0, 2.0, 20.0, 0.01, 8.0, 1e-4, 0.2, 0.75, 0.5, 1.5, 0.7),
+        serdes=SerdesInputs(100.0, 4.0, 2.0, 8.0, 0.0, 5.0, 16.0, 0.5, 0.0, 0.05, 0.005, 0.0, 0.5, 0.4, 0.95,
+                            33.0, 8e-9, 0.01, 0.02, 3.0, 20.0, 0.4, 1.6, 1.0, 0.1, 0.0, 0.0, 0.0),
+        fit=SerdesFit(1.0, 2.0, 1.25, 0.4, 1.0, 0.2, 20.0, 2.0, 0.3, 8.0, 50.0, 2.0, 0.5, 0.25, 20.0, 0.2, 0.75, 0.5,
+                      1.5, 0.7),
         crossing=CrossingInputs(0.0, 0.5, 4.0, 5000.0, 0.2),
         fec=FecInputs(544.0, 514.0, 15.0, 10.0, 5.0, 1.0, 128.0, 120.0, 0.0, 30.0, 1.0, 1.0, 0.0, 2e-4,
                       BurstTable(np.zeros((1, 15)))),

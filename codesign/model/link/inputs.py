@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from codesign.columns import freeze
-from codesign.model.link.fec import BurstTable
+from codesign.model.link.bursts import BurstTable
 from codesign.units import Numeric
 
 
@@ -15,6 +15,7 @@ class ChannelInputs:
     package_per_mm: Numeric  # constant attenuation, nepers
     package_sqrt_ns_per_mm: Numeric
     package_ns_per_mm: Numeric
+    sections_count: Numeric  # line sections of all packages, each of its own impedance
     board_mm: Numeric
     board_sqrt_ns_per_mm: Numeric
     board_ns_per_mm: Numeric
@@ -68,7 +69,8 @@ class SerdesInputs:
     taps_count: Numeric
     feedback_frac: Numeric
     converter_bits_count: Numeric  # 0 = analog
-    crest_db: Numeric
+    uncorrected_ratio: Numeric  # interference without taps at the reference loss, by class of equaliser
+    reference_echo_ratio: Numeric  # echo at the reference frequency, by class of equaliser
     sequence_gain_db: Numeric
     propagation_prob: Numeric
     amplitude_v: Numeric
@@ -96,11 +98,20 @@ class SerdesFit:
     """Fitted factors of the budget, the energy and the scaling (calibration/channel.yaml, serdes.yaml)."""
 
     shape_ratio: Numeric
+    band_ratio: Numeric
+    transmitter_ratio: Numeric
     slope_ratio: Numeric
+    crest_db: Numeric
+    crest_slope_ratio: Numeric
     reference_loss_db: Numeric
-    uncorrected_ratio: Numeric
+    dispersion_exponent_ratio: Numeric
+    package_weight_ratio: Numeric
     memory_count: Numeric
-    floor_ratio: Numeric
+    reference_ghz: Numeric
+    echo_exponent_ratio: Numeric
+    connector_weight_ratio: Numeric
+    section_weight_ratio: Numeric
+    echo_memory_count: Numeric
     base_pj_per_bit: Numeric
     loss_exponent_ratio: Numeric
     node_exponent_ratio: Numeric

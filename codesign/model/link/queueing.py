@@ -20,7 +20,7 @@ def mean_wait_ns(
         Mean wait before service. [ns]
 
     Source:
-        pollaczek-khinchine: rho (1 + c^2) / (2 (1 - rho)) service times; batches wait for themselves too.
+        pollaczek-1930: rho (1 + c^2) / (2 (1 - rho)) service times; batches wait for themselves too.
 
     >>> mean_wait_ns(load_frac=0.5, service_ns=10.0, variation_ratio=1.0)
     10.0

@@ -1,4 +1,4 @@
-"""The SerDes: signal-to-noise budget at the slicer, energy, area and edge of one lane.
+"""The SerDes: signal-to-noise budget at the slicer of one lane.
 
 The budget adds noise-to-signal ratios in the spirit of the channel operating margin of IEEE 802.3: receiver noise and
 crosstalk raised by the equaliser, transmitter noise, jitter, what is left of the intersymbol interference, and the
@@ -102,26 +102,31 @@ def receiver_noise_ratio(
     return power * np.exp(enhancement_db * (_LN10 / 10.0))
 
 
-def interference_ratio(
+@empirical("pychopmarg.csv")
+def dispersion_ratio(
     loss_db: Numeric,
+    package_db: Numeric,
     taps_count: Numeric,
     reference_loss_db: Numeric,
     uncorrected_ratio: Numeric,
+    dispersion_exponent_ratio: Numeric,
+    package_weight_ratio: Numeric,
     memory_count: Numeric,
-    floor_ratio: Numeric,
 ) -> Numeric:
-    """Intersymbol interference left at the slicer: grows with the square of the loss, falls with the taps.
+    """Intersymbol interference that the smearing of a lossy channel leaves: grows with the loss, falls with the taps.
 
-    A lossier channel smears a symbol over more of its followers; each tap removes one, and reflections beyond the taps
-    are a floor that no near tap reaches.
+    A lossier channel spreads a symbol over more of its followers; each tap removes one. Packages count more than
+    cables, because the loss of a dielectric bends less against frequency than that of a conductor.
 
     Args:
         loss_db: Insertion loss at half the symbol rate. [dB], >= 0
+        package_db: The part of it that packages make. [dB], >= 0
         taps_count: Taps of the receiver's equaliser. [count], >= 0
         reference_loss_db: Loss at which the uncorrected ratio holds. [dB], > 0
         uncorrected_ratio: Interference over signal without taps at that loss. [1]
+        dispersion_exponent_ratio: Exponent of the loss. [1]
+        package_weight_ratio: Extra weight of the loss of packages. [1]
         memory_count: Taps that cut the interference by e. [count], > 0
-        floor_ratio: What reflections leave. [1]
 
     Returns:
         Interference over mean signal power. [1]
@@ -129,11 +134,55 @@ def interference_ratio(
     Source:
         ieee-802.3-annex-93a: sigma_ISI; the dependence on loss and taps is our surrogate, fitted.
 
-    >>> round(float(interference_ratio(20.0, 0.0, 20.0, 0.01, 4.0, 0.001)), 6)
-    0.011
+    >>> round(float(dispersion_ratio(20.0, 0.0, 0.0, 20.0, 0.01, 2.0, 0.3, 4.0)), 6)
+    0.01
     """
-    share = loss_db / reference_loss_db
-    return floor_ratio + uncorrected_ratio * share * share * np.exp(-taps_count / memory_count)
+    smear = (loss_db + package_weight_ratio * package_db) / reference_loss_db
+    return uncorrected_ratio * smear**dispersion_exponent_ratio * np.exp(-taps_count / memory_count)
+
+
+@empirical("pychopmarg.csv")
+def echo_ratio(
+    nyquist_ghz: Numeric,
+    connectors_count: Numeric,
+    sections_count: Numeric,
+    taps_count: Numeric,
+    reference_ghz: Numeric,
+    reference_echo_ratio: Numeric,
+    echo_exponent_ratio: Numeric,
+    connector_weight_ratio: Numeric,
+    section_weight_ratio: Numeric,
+    echo_memory_count: Numeric,
+) -> Numeric:
+    """Intersymbol interference that reflections leave: grows with frequency and connectors, falls slowly with the taps.
+
+    Discontinuities are capacitive, so they reflect more at higher frequency; echoes come late, so that only long
+    equalisers reach them.
+
+    Args:
+        nyquist_ghz: Half the symbol rate. [GHz], > 0
+        connectors_count: Mated connectors on the way. [count]
+        sections_count: Line sections of the packages on the way, each of its own impedance. [count]
+        taps_count: Taps of the receiver's equaliser. [count], >= 0
+        reference_ghz: Frequency at which the reference echo holds. [GHz], > 0
+        reference_echo_ratio: Echo over signal there without connectors, sections and taps. [1]
+        echo_exponent_ratio: Exponent of the frequency. [1]
+        connector_weight_ratio: What each connector adds. [1]
+        section_weight_ratio: What each section adds. [1]
+        echo_memory_count: Taps that cut the echo by e. [count], > 0
+
+    Returns:
+        Echo over mean signal power. [1]
+
+    Source:
+        ieee-802.3-annex-93a: sigma_ISI; the dependence on frequency and connectors is our surrogate, fitted.
+
+    >>> round(float(echo_ratio(50.0, 2.0, 4.0, 0.0, 50.0, 0.001, 2.0, 0.5, 0.25, 20.0)), 6)
+    0.003
+    """
+    steps = 1.0 + connector_weight_ratio * connectors_count + section_weight_ratio * sections_count
+    size = (nyquist_ghz / reference_ghz) ** echo_exponent_ratio * steps
+    return reference_echo_ratio * size * np.exp(-taps_count / echo_memory_count)
 
 
 def jitter_ratio(random_ui: Numeric, bounded_ui: Numeric, slope_ratio: Numeric) -> Numeric:
@@ -212,85 +261,3 @@ def slicer_snr_db(noise_ratio: Numeric, level_mismatch_ratio: Numeric, gain_db: 
     20.0
     """
     return gain_db + (10.0 / _LN10) * (2.0 * np.log(level_mismatch_ratio) - np.log(noise_ratio))
-
-
-@empirical("serdes_designs.csv, usable = yes")
-def transceiver_pj_per_bit(
-    loss_db: Numeric,
-    node_nm: Numeric,
-    converter_flag: Numeric,
-    forwarded_clock_flag: Numeric,
-    base_pj_per_bit: Numeric,
-    loss_exponent_ratio: Numeric,
-    node_exponent_ratio: Numeric,
-    converter_ratio: Numeric,
-    forwarded_clock_ratio: Numeric,
-) -> Numeric:
-    """Energy of a whole transceiver, transmitter and receiver, per bit.
-
-    A power law in the loss it bridges and in the node; a converter with a DSP costs a factor, a forwarded clock
-    saves one. From 10 to 224 Gb/s no further dependence on the rate shows in the published designs.
-
-    Args:
-        loss_db: Insertion loss bridged. [dB], >= 0
-        node_nm: Process node by its name. [nm]
-        converter_flag: 1 for an ADC with DSP. [1]
-        forwarded_clock_flag: 1 for parallel links that forward their clock. [1]
-        base_pj_per_bit: Analog transceiver at 5 nm and no loss. [pJ/bit]
-        loss_exponent_ratio: Exponent of 1 + loss. [1]
-        node_exponent_ratio: Exponent of node over 5 nm. [1]
-        converter_ratio: Factor of ADC and DSP. [1]
-        forwarded_clock_ratio: Factor of a forwarded clock. [1]
-
-    Returns:
-        Energy per bit, transmit and receive. [pJ/bit]
-
-    Source:
-        definition: log-linear fit over published designs, each cited in serdes_designs.csv.
-
-    >>> round(transceiver_pj_per_bit(9.0, 5.0, 0.0, 0.0, 0.2, 1.0, 0.5, 1.5, 0.7), 6)
-    2.0
-    """
-    scale = (1.0 + loss_db) ** loss_exponent_ratio * (node_nm / 5.0) ** node_exponent_ratio
-    return base_pj_per_bit * scale * converter_ratio**converter_flag * forwarded_clock_ratio**forwarded_clock_flag
-
-
-@empirical("facts of equalisers.yaml at 5 nm, scaled like the energy")
-def lane_mm2(area_mm2: Numeric, node_nm: Numeric, node_exponent_ratio: Numeric) -> Numeric:
-    """Area of one lane; most of it is analog and shrinks far less than logic.
-
-    Args:
-        area_mm2: Area of a lane of this class at 5 nm. [mm2]
-        node_nm: Process node by its name. [nm]
-        node_exponent_ratio: Exponent of node over 5 nm. [1]
-
-    Returns:
-        Area of the lane. [mm2]
-
-    Source:
-        definition: power law in the node.
-
-    >>> lane_mm2(area_mm2=0.4, node_nm=5.0, node_exponent_ratio=0.5)
-    0.4
-    """
-    return area_mm2 * (node_nm / 5.0) ** node_exponent_ratio
-
-
-def lane_edge_mm(lane_mm2: Numeric, macro_depth_mm: Numeric, rows_count: Numeric) -> Numeric:
-    """Die edge one lane takes when its macro reaches `macro_depth_mm` into the die and rows stand behind each other.
-
-    Args:
-        lane_mm2: Area of the lane. [mm2]
-        macro_depth_mm: Depth of a macro. [mm], > 0
-        rows_count: Rows of macros behind each other. [count], >= 1
-
-    Returns:
-        Edge per lane. [mm]
-
-    Source:
-        definition: area over depth.
-
-    >>> lane_edge_mm(lane_mm2=0.45, macro_depth_mm=1.5, rows_count=1)
-    0.3
-    """
-    return lane_mm2 / (macro_depth_mm * rows_count)

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from codesign.columns import freeze
+from codesign.model.link.bursts import propagated_error_prob
 from codesign.model.link.channel import connector_loss_db, line_loss_db, reach_m, twinax_loss_db_per_m
-from codesign.model.link.fec import propagated_error_prob
 from codesign.model.link.inputs import ChannelInputs, LinkInputs, SerdesFit, SerdesInputs
 from codesign.model.link.pam import level_variance_ratio, required_snr_db, symbol_error_log10_ratio, symbol_rate_ghz
 from codesign.model.link.serdes import (
-    interference_ratio,
+    dispersion_ratio,
+    echo_ratio,
     jitter_ratio,
     noise_enhancement_db,
     quantisation_ratio,
@@ -58,10 +59,7 @@ def fixed_loss_db(channel: ChannelInputs, frequency_ghz: Numeric) -> Numeric:
     >>> bool(fixed_loss_db(example_inputs().channel, 26.56) > 1.0)
     True
     """
-    package = line_loss_db(
-        frequency_ghz, channel.package_mm, channel.package_per_mm, channel.package_sqrt_ns_per_mm,
-        channel.package_ns_per_mm,
-    )  # fmt: skip
+    package = package_loss_db(channel, frequency_ghz)
     board = line_loss_db(
         frequency_ghz, channel.board_mm, 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm
     )
@@ -70,15 +68,38 @@ def fixed_loss_db(channel: ChannelInputs, frequency_ghz: Numeric) -> Numeric:
     )
 
 
+def package_loss_db(channel: ChannelInputs, frequency_ghz: Numeric) -> Numeric:
+    """Loss of the packages of one electrical segment.
+
+    Args:
+        channel: The way of the signal.
+        frequency_ghz: Frequency. [GHz]
+
+    Returns:
+        Loss. [dB]
+
+    Source:
+        ieee-802.3dj-d3.3: package transmission-line model.
+
+    >>> from codesign.model.link.example import example_inputs
+    >>> bool(package_loss_db(example_inputs().channel, 26.56) > 1.0)
+    True
+    """
+    return line_loss_db(
+        frequency_ghz, channel.package_mm, channel.package_per_mm, channel.package_sqrt_ns_per_mm,
+        channel.package_ns_per_mm,
+    )  # fmt: skip
+
+
 def noise_ratio(
-    loss_db: Numeric, crosstalk_db: Numeric, own_snr_db: Numeric, serdes: SerdesInputs, fit: SerdesFit
+    loss_db: Numeric, own_snr_db: Numeric, channel: ChannelInputs, serdes: SerdesInputs, fit: SerdesFit
 ) -> Numeric:
     """All noise over mean signal power at the slicer.
 
     Args:
         loss_db: Insertion loss at half the symbol rate. [dB]
-        crosstalk_db: Transmitted signal over crosstalk at the receiver input. [dB]
         own_snr_db: Signal over noise of a linear optical part. [dB]
+        channel: The way of the signal.
         serdes: The lane.
         fit: Fitted factors.
 
@@ -90,22 +111,29 @@ def noise_ratio(
 
     >>> from codesign.model.link.example import example_inputs
     >>> inputs = example_inputs()
-    >>> bool(noise_ratio(30.0, 60.0, 200.0, inputs.serdes, inputs.fit) > 0.0)
+    >>> bool(noise_ratio(30.0, 200.0, inputs.channel, inputs.serdes, inputs.fit) > 0.0)
     True
     """
-    loss_db = np.minimum(loss_db, _HOPELESS_DB)
+    loss = np.minimum(loss_db, _HOPELESS_DB)
     variance = level_variance_ratio(serdes.levels_count)
-    enhancement = noise_enhancement_db(loss_db, serdes.feedback_frac, fit.shape_ratio)
     symbol_ghz = symbol_rate_ghz(serdes.lane_rate_gbps, serdes.symbol_bits)
+    nyquist = 0.5 * symbol_ghz
+    enhancement = noise_enhancement_db(loss, serdes.feedback_frac, fit.shape_ratio)
     receiver = receiver_noise_ratio(serdes.noise_v2_per_ghz, symbol_ghz, serdes.amplitude_v, variance, enhancement)
-    crosstalk = ratio_from_db(crosstalk_db - enhancement)
-    transmitter = ratio_from_db(serdes.transmitter_snr_db) / variance
-    interference = interference_ratio(
-        loss_db, serdes.taps_count, fit.reference_loss_db, fit.uncorrected_ratio, fit.memory_count, fit.floor_ratio
-    )
-    jitter = jitter_ratio(serdes.random_ui, serdes.bounded_ui, fit.slope_ratio)
-    quantisation = quantisation_ratio(serdes.converter_bits_count, serdes.crest_db)
-    return receiver + crosstalk + transmitter + interference + jitter + quantisation + ratio_from_db(own_snr_db)
+    dispersion = dispersion_ratio(
+        loss, np.minimum(package_loss_db(channel, nyquist), loss), serdes.taps_count, fit.reference_loss_db,
+        serdes.uncorrected_ratio, fit.dispersion_exponent_ratio, fit.package_weight_ratio, fit.memory_count,
+    )  # fmt: skip
+    echo = echo_ratio(
+        nyquist, channel.connectors_count, channel.sections_count, serdes.taps_count, fit.reference_ghz,
+        serdes.reference_echo_ratio, fit.echo_exponent_ratio, fit.connector_weight_ratio, fit.section_weight_ratio,
+        fit.echo_memory_count,
+    )  # fmt: skip
+    total = fit.band_ratio * receiver + ratio_from_db(channel.crosstalk_db - enhancement)
+    total = total + fit.transmitter_ratio * ratio_from_db(serdes.transmitter_snr_db) / variance
+    total = total + dispersion + echo + jitter_ratio(serdes.random_ui, serdes.bounded_ui, fit.slope_ratio)
+    crest = fit.crest_db + fit.crest_slope_ratio * loss
+    return total + quantisation_ratio(serdes.converter_bits_count, crest) + ratio_from_db(own_snr_db)
 
 
 def signal(inputs: LinkInputs) -> Signal:
@@ -133,7 +161,7 @@ def signal(inputs: LinkInputs) -> Signal:
     )  # fmt: skip
     fixed = fixed_loss_db(channel, nyquist)
     loss = fixed + per_m * channel.cable_m
-    noise = noise_ratio(loss, channel.crosstalk_db, medium.own_snr_db, serdes, inputs.fit)
+    noise = noise_ratio(loss, medium.own_snr_db, channel, serdes, inputs.fit)
     snr = slicer_snr_db(noise, serdes.level_mismatch_ratio, serdes.sequence_gain_db) - serdes.implementation_db
     first = 10.0 ** symbol_error_log10_ratio(snr, serdes.levels_count)
     wrong = propagated_error_prob(first, serdes.propagation_prob)
@@ -176,7 +204,7 @@ def loss_budget_db(inputs: LinkInputs, required_db: Numeric) -> Numeric:
     high = low + 120.0
     for _ in range(50):
         middle = 0.5 * (low + high)
-        noise = noise_ratio(middle, inputs.channel.crosstalk_db, own, serdes, inputs.fit)
+        noise = noise_ratio(middle, own, inputs.channel, serdes, inputs.fit)
         snr = slicer_snr_db(noise, serdes.level_mismatch_ratio, serdes.sequence_gain_db) - serdes.implementation_db
         enough = snr >= required_db
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)

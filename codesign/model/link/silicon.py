@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from codesign.columns import freeze
-from codesign.model.link.buffer import sram_mm2, sram_power_w
 from codesign.model.link.coding import Coding
+from codesign.model.link.die_to_die import edge_for_rate_mm
 from codesign.model.link.inputs import LinkInputs
-from codesign.model.link.serdes import lane_edge_mm, lane_mm2, transceiver_pj_per_bit
 from codesign.model.link.signal import Signal
+from codesign.model.link.sram import sram_mm2, sram_power_w
+from codesign.model.link.transceiver import lane_edge_mm, lane_mm2, transceiver_pj_per_bit
 from codesign.units import Numeric
 
 _SPARES = 8  #: spare lanes beyond these change nothing any more
@@ -105,7 +106,7 @@ def silicon(inputs: LinkInputs, line: Signal, code: Coding) -> Silicon:
     lane = lane_mm2(serdes.area_mm2, serdes.node_nm, fit.node_exponent_ratio)
     serdes_mm2 = lane * all_lanes
     by_macro = lane_edge_mm(lane, serdes.macro_depth_mm, serdes.rows_count) * all_lanes
-    by_density = serdes.lane_rate_gbps * all_lanes / np.maximum(serdes.rated_gbps_per_mm, 1e-9)
+    by_density = edge_for_rate_mm(serdes.lane_rate_gbps * all_lanes, np.maximum(serdes.rated_gbps_per_mm, 1e-9))
     edge = np.where(serdes.rated_gbps_per_mm > 0.0, by_density, by_macro)
     crossing_mm2 = crossing.chiplet_flag * crossing.area_mm2_per_tbps * raw * 1e-3
     buffers = flow.buffer_bytes + inputs.retry.replay_bytes
@@ -130,7 +131,7 @@ def silicon(inputs: LinkInputs, line: Signal, code: Coding) -> Silicon:
         serdes_area_mm2=serdes_mm2,
         crossing_area_mm2=crossing_mm2,
         die_area_mm2=(1.0 - chip) * serdes_mm2 + crossing_mm2 + buffer_mm2,
-        edge_mm=(1.0 - chip) * edge + chip * raw / crossing.edge_gbps_per_mm,
+        edge_mm=(1.0 - chip) * edge + chip * edge_for_rate_mm(raw, crossing.edge_gbps_per_mm),
         buffer_area_mm2=buffer_mm2,
         medium_usd=medium.own_usd_per_gbps * raw + medium.lane_usd_per_m * medium.length_m * all_lanes,
         failure_fit=down,

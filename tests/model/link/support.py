@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from codesign.model.link.bursts import BurstTable
 from codesign.model.link.chain import Link, link
 from codesign.model.link.example import example_inputs
-from codesign.model.link.fec import BurstTable
 from codesign.model.link.inputs import LinkInputs
 
 

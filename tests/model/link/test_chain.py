@@ -24,7 +24,8 @@ result, changed = support.result, support.changed
 
 #: settings in which a number that sleeps in the plain example matters
 AWAKE: dict[str, dict[str, float]] = {
-    "serdes.crest_db": {"serdes__converter_bits_count": 5.0},
+    "fit.crest_db": {"serdes__converter_bits_count": 5.0},
+    "fit.crest_slope_ratio": {"serdes__converter_bits_count": 5.0},
     "fec.inner_correctable_count": {"medium__own_ber": 1e-3},
     "retry.timeout_ns": {"retry__go_back_flag": 0.0, "medium__own_ber": 4e-4},
     "retry.detect_ns": {"medium__own_ber": 4e-4},

@@ -12,12 +12,8 @@ from codesign.model.link.channel import line_loss_db, twinax_loss_db_per_m
 from codesign.model.link.protocol import flits_count, packed_bytes, packets_count, wire_frac
 from codesign.model.link.queueing import exponential_loss_prob, mean_wait_ns, spread_ns, tail_wait_ns, window_wait_ns
 from codesign.model.link.retry import go_back_frac, loss_events, mean_losses_count, selective_delay_ns
-from codesign.model.link.serdes import (
-    interference_ratio,
-    linear_enhancement_db,
-    noise_enhancement_db,
-    transceiver_pj_per_bit,
-)
+from codesign.model.link.serdes import dispersion_ratio, echo_ratio, linear_enhancement_db, noise_enhancement_db
+from codesign.model.link.transceiver import transceiver_pj_per_bit
 
 LINES = {"package_class_a": 0.153, "package_class_b": 0.181}
 
@@ -149,9 +145,10 @@ def test_feedback_enhances_noise_less_and_more_loss_more(loss_db: float, more: f
 
 @given(taps=st.floats(0.0, 100.0), more=st.floats(0.0, 50.0))
 def test_more_taps_leave_less_interference(taps: float, more: float) -> None:
-    assert interference_ratio(25.0, taps + more, 20.0, 0.02, 6.0, 1e-4) <= interference_ratio(
-        25.0, taps, 20.0, 0.02, 6.0, 1e-4
-    )
+    few, many = (dispersion_ratio(25.0, 5.0, n, 20.0, 0.02, 2.0, 0.3, 6.0) for n in (taps, taps + more))
+    assert many <= few
+    short, long = (echo_ratio(50.0, 2.0, 4.0, n, 53.1, 1e-3, 2.0, 0.5, 0.3, 20.0) for n in (taps, taps + more))
+    assert long <= short
 
 
 @given(loss_db=st.floats(0.0, 50.0), node=st.floats(2.0, 28.0), more=st.floats(1.0, 2.0))
