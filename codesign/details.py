@@ -27,10 +27,12 @@ class Totals:
 
 #: Part of a waterfall -> the resource that would shorten it.
 RESOURCE_OF = {
-    "gemm": "compute", "attention": "compute", "head": "compute", "recompute": "memory capacity", "elementwise": "memory rate",
+    "gemm": "compute", "attention": "compute", "head": "compute", "recompute": "memory capacity",
+    "elementwise": "memory rate",
     "tensor": "scale-up network", "context": "scale-up network", "expert": "scale-up network", "launch": "host",
-    "bubble": "pipeline depth", "transfer": "scale-out network", "data": "scale-out network", "optimizer": "memory rate",
-    "offload": "second memory tier", "fixed": "host", "straggler": "variability", "projection": "memory rate",
+    "bubble": "pipeline depth", "transfer": "scale-out network", "data": "scale-out network",
+    "optimizer": "memory rate", "offload": "second memory tier", "fixed": "host", "straggler": "variability",
+    "projection": "memory rate",
     "core": "memory rate", "dense": "memory rate", "experts": "memory rate", "tensor_parallel": "scale-up network",
     "expert_parallel": "scale-up network", "pipeline": "pipeline depth", "gap": "host", "host": "host",
     "interference": "compute",
@@ -103,7 +105,7 @@ def _whole(value: float) -> int | float:
 
 
 def _bill(found: "Evaluation", row: int) -> list[dict[str, Any]]:
-    """Items per hour and per million tokens of the mix; the last sum to `usd_per_mtok` because they share its divisor."""
+    """Items per hour and per million tokens of the mix; these sum to `usd_per_mtok` because they share its divisor."""
     hourly, capital = found.bill.hourly, found.bill.capital
     per_hour = {
         f.name.removesuffix("_usd_per_h"): _at(getattr(hourly, f.name), row)
@@ -149,6 +151,7 @@ def _violations(found: "Evaluation", row: int) -> list[dict[str, Any]]:
             "available": float(v.available[i, row]),
             "unit": rule.unit,
             "excess": float(v.excess[i, row]),
+            "workload": rule.name.split(":")[0] if rule.name.split(":")[0] in found.space.workloads else "",
             "meaning": rule.meaning,
         }
         for i, rule in enumerate(v.rules)
@@ -159,6 +162,6 @@ def _violations(found: "Evaluation", row: int) -> list[dict[str, Any]]:
 def _link(found: "Evaluation", row: int, which: str) -> dict[str, float]:
     link = getattr(found.hardware.own, which)
     columns = link.columns()
-    wanted = ("raw_rate_gbps", "goodput_gbps", "insertion_loss_db", "margin_db", "pre_fec_ber", "flit_loss_prob", "base_ns", "p999_ns",
-              "buffer_need_bytes", "energy_pj_per_bit", "failure_fit")  # fmt: skip
+    wanted = ("raw_rate_gbps", "goodput_gbps", "insertion_loss_db", "margin_db", "pre_fec_ber", "flit_loss_prob",
+              "base_ns", "p999_ns", "buffer_need_bytes", "energy_pj_per_bit", "failure_fit")  # fmt: skip
     return {name: _at(columns[name], row) for name in wanted if name in columns}

@@ -1,7 +1,7 @@
 """The whole evaluation on one page. Read this file first.
 
-space -> candidates -> hardware (link, memory, chip, power, fabric) -> workloads at their best mapping -> watts and bill ->
-metrics, violations and what binds. Every step works on the whole batch; the only loop is over workloads.
+space -> candidates -> hardware (link, memory, chip, power, fabric) -> workloads at their best mapping -> watts and bill
+-> metrics, violations and what binds. Every step works on the whole batch; the only loop is over workloads.
 """
 
 from dataclasses import dataclass
@@ -115,9 +115,8 @@ def check_question(space: Space, catalog: Catalog) -> None:
         except CatalogError as error:
             raise SpaceError(f"{space.name}: workloads: {name}: {error}") from None
         if work.precision not in ACTIVATION_BYTES:
-            raise SpaceError(
-                f"{space.name}: workloads: {name}: no precision {work.precision!r}{nearest(work.precision, ACTIVATION_BYTES)}"
-            )
+            known = nearest(work.precision, ACTIVATION_BYTES)
+            raise SpaceError(f"{space.name}: workloads: {name}: no precision {work.precision!r}{known}")
     for name, direction in space.objectives.items():
         better = metric(name, f"{space.name}: objectives").better
         if direction != better:

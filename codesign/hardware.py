@@ -1,7 +1,7 @@
 """The hardware of a batch of candidates: links, memory, chip, power and fabric, each beside that of its base platform.
 
-A designed machine borrows what was measured on its platform's accelerator (kernel shares, library start times) and moves
-it by the ratio of its own model to the platform's model: the model's absolute error then cancels where nothing changed.
+A designed machine borrows what was measured on its platform's accelerator (kernel shares, library start times) and
+moves it by the ratio of its own model to the platform's model: the model's absolute error then cancels where nothing changed.
 """
 
 from collections.abc import Callable, Mapping
@@ -318,7 +318,7 @@ def link_choices(candidates: Candidates, catalog: Catalog, prefix: str) -> Mappi
 
 
 def scale_up_length_m(candidates: Candidates, catalog: Catalog) -> Array:
-    """Longest scale-up link: on one board inside a node, to the neighbour in a torus, else by the racks of the domain."""
+    """Longest scale-up link: on one board inside a node, to a neighbour in a torus, else by the racks of the domain."""
     domain = candidates.numbers("scale_up_domain_count")
     torus = np.array(["torus" in word for word in candidates.words("scale_up_topology")])
     board = {n: catalog.value("link_defaults", "link", n) for n in ("board_accelerators_count", "on_board_m")}

@@ -51,7 +51,7 @@ def columned(value: Any, count: int) -> Array:
 
 
 def training_job(work: Training, transformer: Transformer) -> TrainingJob:
-    """Mixed-precision Adam: weights in two bytes, gradients in four, twelve of optimizer state (Megatron-LM's recipe)."""
+    """Mixed-precision Adam as Megatron-LM has it: weights in two bytes, gradients in four, optimizer in twelve."""
     operand = ACTIVATION_BYTES[work.precision]
     return TrainingJob(
         sequence_count=float(work.sequence_count),
@@ -69,7 +69,7 @@ def training_job(work: Training, transformer: Transformer) -> TrainingJob:
 
 
 def may_offload(space: Space) -> bool:
-    """Whether a design of this space can have a second tier: the same for every batch, so that a batch equals its rows."""
+    """Whether a design of this space can have a second tier: one answer for every batch, so a batch equals its rows."""
     name = "second_tier_kind"
     if name in space.vary:
         options = space.vary[name]
@@ -179,7 +179,7 @@ def _checked(name: str, pinned: Mapping[str, Value], known: Mapping[str, float])
 
 
 def serving_job(work: Serving) -> ServingJob:
-    """One number format for projections, dense layers and experts; head in sixteen bits; an 8-bit cache below 16 bits."""
+    """One number format for projections, dense layers and experts; head in 16 bits; an 8-bit cache below 16 bits."""
     weight, activation = WEIGHT_BYTES[work.precision], ACTIVATION_BYTES[work.precision]
     return ServingJob(
         isl_count=float(work.input_count),
@@ -308,7 +308,7 @@ def _pinned_serving(name: str, pinned: Mapping[str, Value]) -> ServingLayout:
 
 
 def flop_per_token(work: Training | Serving) -> tuple[float, float]:
-    """Operations of one token in products and in attention cores at mean context; three times the forward in training."""
+    """Operations of one token in products and in attention cores at mean context; three times forward in training."""
     transformer = one_transformer(work.model)
     matrix = float(np.asarray(matrix_flop_per_token(transformer)))
     if isinstance(work, Training):

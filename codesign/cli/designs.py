@@ -84,8 +84,9 @@ def fabric(design: Design, plot: Plot = None, as_json: Json = False) -> None:
         return
     from codesign.views.explain import rows_table
 
+    shown = {"collectives": ("operation", "group_count", "message_bytes", "time_us", "bus_gbytes_per_s", "limit")}
     for title, rows in report.items():
-        show(rows_table(title, rows))
+        show(rows_table(title, rows, shown.get(title)))
 
 
 def _print(rows: list[dict[str, object]], title: str, as_json: bool) -> None:

@@ -185,14 +185,13 @@ def cost_report(design: str, scenarios: Sequence[str], swing: bool, plot: Path |
     asked = question(design)
     names = list(dict.fromkeys(scenarios)) or [asked.space.scenario.prices]
     bills = {name: _priced(asked, name) for name in names}
-    rows: list[Row] = [{"item": item, "label": ITEMS.get(item, item)} for item in [*ITEMS, "total"]]
+    rows: list[Row] = [{"item": item} for item in [*ITEMS, "total"]]
     for name, found in bills.items():
         factor = float(found.metrics.usd_per_mtok[0]) / max(_at(found.bill.hourly.total_usd_per_h), 1e-12)
         for row, priced in zip(rows, bill_rows(found.bill), strict=True):
             row[f"{name}_capital_usd"] = priced.capital_usd
             row[f"{name}_usd_per_h"] = priced.rate_usd_per_h
             row[f"{name}_usd_per_mtok"] = priced.rate_usd_per_h * factor
-            row[f"{name}_share_frac"] = priced.share_frac
     swings = _swings(bills[names[0]], asked.catalog) if swing or plot is not None else []
     if plot is not None:
         write_figure(plot, tornado_svg(swings), f"{asked.space.name}: what each price does to USD/Mtoken")

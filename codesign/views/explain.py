@@ -22,7 +22,7 @@ def shown(name: str, value: Any) -> str:
         return "-"
     if isinstance(value, str):
         return value
-    unit = unit_of(name)
+    unit = unit_of(f"_{name}")
     number = _digits(float(value))
     return number if unit in (None, "count", "1") else f"{number} {unit}"
 
@@ -153,20 +153,20 @@ def waterfall_table(best: Trial, reference: Trial | None) -> RenderableType:
     """Where the time goes, part by part, best beside baseline."""
     tables = []
     for name, work in best["workloads"].items():
-        table = Table(title=f"where the time of {name} goes ({work['time_name'].removesuffix('_ns')})", title_justify="left")
-        for column in ("part", "ms", "share", "baseline ms"):
+        table = Table(
+            title=f"where the time of {name} goes ({work['time_name'].removesuffix('_ns')})", title_justify="left"
+        )
+        columns = ("part", "ms", "share", "baseline ms")[: 4 if reference else 3]
+        for column in columns:
             table.add_column(column, justify="left" if column == "part" else "right")
         other = {p["part"]: p["ms"] for p in (reference or {}).get("workloads", {}).get(name, {}).get("waterfall", [])}
         for part in work["waterfall"]:
             if part["share"] > 5e-4 or other.get(part["part"], 0.0) > 0.0:
                 old = other.get(part["part"])
-                table.add_row(
-                    part["part"],
-                    _digits(part["ms"]),
-                    f"{100 * part['share']:.1f} %",
-                    "-" if old is None else _digits(old),
-                )
-        table.add_row("total", _digits(work["time_ms"]), "100 %", _digits(sum(other.values())) if other else "-")
+                cells = (part["part"], _digits(part["ms"]), f"{100 * part['share']:.1f} %", _or_dash(old))
+                table.add_row(*cells[: len(columns)])
+        total = ("total", _digits(work["time_ms"]), "100 %", _or_dash(sum(other.values()) if other else None))
+        table.add_row(*total[: len(columns)])
         tables.append(table)
     return Group(*tables)
 
@@ -174,23 +174,24 @@ def waterfall_table(best: Trial, reference: Trial | None) -> RenderableType:
 def bill_table(best: Trial, reference: Trial | None) -> Table:
     """Cost per million tokens in items that sum, best beside baseline."""
     table = Table(title="cost of a million tokens", title_justify="left")
-    for column in ("item", "USD/h per accelerator", "USD/Mtoken", "share", "baseline USD/Mtoken"):
+    columns = ("item", "USD/h per accelerator", "USD/Mtoken", "share", "baseline USD/Mtoken")[: 5 if reference else 4]
+    for column in columns:
         table.add_column(column, justify="left" if column == "item" else "right")
     other = {item["item"]: item["usd_per_mtok"] for item in (reference or {}).get("bill", [])}
     total = sum(item["usd_per_mtok"] for item in best["bill"])
     for item in best["bill"]:
         old = other.get(item["item"])
         share = 100 * item["usd_per_mtok"] / total if total else 0.0
-        table.add_row(
-            item["item"],
-            _digits(item["usd_per_h"]),
-            _digits(item["usd_per_mtok"]),
-            f"{share:.1f} %",
-            "-" if old is None else _digits(old),
-        )
+        paid = (_digits(item["usd_per_h"]), _digits(item["usd_per_mtok"]))
+        table.add_row(*(item["item"], *paid, f"{share:.1f} %", _or_dash(old))[: len(columns)])
     per_h = sum(item["usd_per_h"] for item in best["bill"])
-    table.add_row("total", _digits(per_h), _digits(total), "100 %", _digits(sum(other.values())) if other else "-")
+    whole = ("total", _digits(per_h), _digits(total), "100 %", _or_dash(sum(other.values()) if other else None))
+    table.add_row(*whole[: len(columns)])
     return table
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else _digits(value)
 
 
 def binds_text(best: Trial) -> RenderableType:

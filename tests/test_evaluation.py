@@ -1,0 +1,213 @@
+"""The whole evaluation on samples of every shipped space: batches, sums, bounds, and more of a resource at no cost."""
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codesign.candidates import Candidates, assemble_rows, platform_candidates
+from codesign.catalog import Catalog, load_catalog
+from codesign.catalog.platforms import load_platforms
+from codesign.evaluation import Evaluation, evaluate, evaluate_machines, largest_job
+from codesign.hardware import hardware
+from codesign.metrics import METRICS
+from codesign.shadow import RESOURCES, perturbed, shadow
+from codesign.space import Space, load_space, shipped_spaces
+from codesign.study.coding import Coding
+from codesign.study.problem import recipe_of
+
+SPACES = sorted(shipped_spaces())
+#: The grid of layouts of this one is large; its big batch is in the slow run.
+LARGE_GRID = {"serving_moe"}
+
+
+@cache
+def catalog() -> Catalog:
+    return load_catalog()
+
+
+@cache
+def space(name: str) -> Space:
+    return load_space(name)
+
+
+@cache
+def samples(name: str, count: int) -> Candidates:
+    """Uniform samples as asked, so that many of them cannot be built."""
+    problem = recipe_of(name)()
+    coding = Coding(problem.parameters)
+    unit = np.random.default_rng(7).random((count, len(coding.names)))
+    return assemble_rows([dict(row) for row in coding.rows(coding.decode(unit))], problem.space)
+
+
+@cache
+def sampled(name: str, count: int) -> Evaluation:
+    return evaluate(samples(name, count), space(name), catalog())
+
+
+def text(found: Evaluation, row: int) -> str:
+    """Everything one row says, every number to its last digit."""
+    return json.dumps(found.details(row), allow_nan=False)
+
+
+def same_in_parts(name: str, count: int, cuts: list[slice]) -> None:
+    whole = sampled(name, count)
+    for cut in cuts:
+        part = evaluate(samples(name, count).part(cut), space(name), catalog())
+        for at, row in enumerate(range(count)[cut]):
+            assert text(part, at) == text(whole, row), f"{name}: row {row} differs in {cut}"
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_a_batch_equals_its_rows_and_any_split_of_it(name: str) -> None:
+    count = 7 if name in LARGE_GRID else 64
+    cuts = [slice(0, 1), slice(count - 1, count), slice(0, 7), slice(count // 3, count), slice(count // 2, None, -3)]
+    same_in_parts(name, count, cuts[:3] if name in LARGE_GRID else cuts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(LARGE_GRID))
+def test_a_large_grid_equals_its_rows_too(name: str) -> None:
+    same_in_parts(name, 64, [slice(5, 6), slice(10, 17), slice(20, 64)])
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_platforms_side_by_side_equal_each_alone(name: str) -> None:
+    names = list(load_platforms())
+    together = evaluate(platform_candidates(names), space(name), catalog())
+    for row in (0, len(names) - 1):
+        alone = evaluate(platform_candidates([names[row]]), space(name), catalog())
+        assert text(alone, 0) == text(together, row)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_parts_sum_to_totals(name: str) -> None:
+    found = sampled(name, 7 if name in LARGE_GRID else 64)
+    for result in found.workloads:
+        total = np.zeros(len(result))
+        for part in result.parts_ns.values():
+            total = total + part
+        assert total == pytest.approx(result.time_ns, rel=1e-9)
+    for row in range(len(found.metrics)):
+        details = found.details(row)
+        bill = sum(item["usd_per_mtok"] for item in details["bill"])
+        assert bill == pytest.approx(details["metrics"]["usd_per_mtok"], rel=1e-9)
+        hourly = sum(item["usd_per_h"] for item in details["bill"])
+        assert hourly == pytest.approx(details["metrics"]["usd_per_h"], rel=1e-9)
+        capital = sum(item["usd_per_accelerator"] for item in details["bill"])
+        assert capital == pytest.approx(details["metrics"]["capex_usd"], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_nothing_is_negative_infinite_or_beyond_its_worst_value(name: str) -> None:
+    found = sampled(name, 7 if name in LARGE_GRID else 64)
+    for metric, kind in METRICS.items():
+        column = getattr(found.metrics, metric)
+        assert np.isfinite(column).all(), metric
+        assert (column >= 0.0).all(), metric
+        assert (column <= kind.worst).all() if kind.better == "minimize" else (column >= kind.worst).all(), metric
+    for result in found.workloads:
+        for part, column in result.parts_ns.items():
+            assert (column >= 0.0).all(), part
+        for number in (result.time_ns, result.tokens_per_s, result.runner_up_ratio):
+            assert (number > 0.0).all()
+    for row in range(len(found.metrics)):
+        details = found.details(row)
+        assert all(item["usd_per_h"] >= 0.0 for item in details["bill"])
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_what_cannot_be_built_says_by_how_much(name: str) -> None:
+    found = sampled(name, 7 if name in LARGE_GRID else 64)
+    v = found.violations
+    assert np.isfinite(v.excess).all()
+    assert (v.excess >= -1.0).all()
+    broken = v.excess > 0.0
+    assert (v.required[broken] > v.available[broken]).all()
+    ok = ~broken & (v.excess < 0.0)
+    assert (v.required[ok] < v.available[ok]).all()
+    assert found.details(0)["feasible"] == bool(v.feasible()[0])
+
+
+def test_excess_is_graded_not_a_flag() -> None:
+    """Twice the reach of a medium is a larger excess than a tenth beyond it."""
+    asked = load_space("training_dense")
+    rows = [{"scale_up_medium": "passive_copper", "scale_up_domain_count": d} for d in (8, 512, 2048)]
+    rules = evaluate(assemble_rows(rows, asked), asked, catalog()).violations
+    reach = rules.excess[[rule.name for rule in rules.rules].index("scale_up_reach")]
+    assert reach[0] <= 0.0 < reach[1] < reach[2]
+
+
+def test_a_metric_does_not_depend_on_other_trials() -> None:
+    """The least feasible sample alone has the values it has among others."""
+    whole = sampled("training_moe", 64)
+    worst = int(np.argmax(whole.violations.excess.sum(axis=0)))
+    alone = evaluate(samples("training_moe", 64).part([worst]), space("training_moe"), catalog())
+    assert alone.metrics.usd_per_mtok[0] == whole.metrics.usd_per_mtok[worst]
+
+
+# ------------------------------------------------------------------------------ more of a resource at no cost (law 1)
+
+CHEAP = ("quickstart", "training_dense", "training_moe")
+ratio = st.floats(min_value=1.0, max_value=1.9)
+
+
+@pytest.mark.parametrize("name", CHEAP)
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_more_of_any_resource_at_no_cost_never_makes_the_remapped_optimum_slower(
+    name: str, data: st.DataObject
+) -> None:
+    count = 8
+    paid = hardware(samples(name, 64).part(slice(0, count)), catalog(), largest_job(space(name)))
+    chosen = data.draw(st.dictionaries(st.sampled_from(sorted(RESOURCES)), ratio, min_size=1, max_size=3))
+    better = perturbed(paid, {resource: np.full(count, by) for resource, by in chosen.items()})
+    before = evaluate_machines(paid, space(name), catalog(), billed=paid)
+    after = evaluate_machines(better, space(name), catalog(), billed=paid)
+    for was, now in zip(before.workloads, after.workloads, strict=True):
+        fits_before = was.memory_required_bytes <= was.memory_available_bytes
+        assert (now.tokens_per_s[fits_before] >= was.tokens_per_s[fits_before] * (1.0 - 1e-9)).all(), chosen
+
+
+def test_shadow_prices_are_rows_of_one_batch_and_leave_the_design_as_it_is() -> None:
+    asked = load_space("training_dense")
+    one = assemble_rows([{}], asked)
+    found, prices = shadow(one, asked, catalog())
+    assert text(found, 0) == text(evaluate(one, asked, catalog()), 0)
+    assert {entry["resource"] for entry in prices[0]} == set(RESOURCES)
+    assert all(entry["change_pct"] <= 1e-9 for entry in prices[0])
+    assert prices[0][0]["resource"] == "compute peak"  # dense training on H100 is bound by arithmetic
+    assert -10.0 < prices[0][0]["change_pct"] < -3.0  # ten per cent of peak cannot give more than ten per cent
+
+
+# ------------------------------------------------------------------------------------ scale-up domain size (law 4)
+
+
+def test_dense_training_does_not_care_about_the_domain_beyond_its_tensor_group() -> None:
+    asked = load_space("training_dense")
+    rows = [{"scale_up_domain_count": d, "scale_up_medium": "co_packaged_optics"} for d in (2, 8, 16, 32, 72, 128)]
+    step = evaluate(assemble_rows(rows, asked), asked, catalog()).metrics.step_s
+    assert step[0] > 1.1 * step[1]  # a domain smaller than the tensor group hurts
+    assert step[1] / step[-1] < 1.08  # sixteen times the domain buys less than eight per cent
+
+
+def test_expert_decode_cares_about_the_domain_in_a_middle_band_of_interactivity() -> None:
+    """Loose levels hide the exchange behind batch, the fastest token has no batch to exchange: between, it counts."""
+    gains, fastest_ms = {}, {}
+    for tpot_ms in (3.0, 12.0, 20.0, 400.0):
+        asked = load_space("serving_moe")
+        work = asked.workloads["long_context"].model_copy(
+            update={"mode": "aggregated", "input_count": 1024, "tpot_ms": tpot_ms, "ttft_ms": 60000.0}
+        )
+        level = asked.model_copy(update={"workloads": {"long_context": work}})
+        rows = [{"scale_up_domain_count": d, "scale_up_medium": "co_packaged_optics"} for d in (8, 72)]
+        metrics = evaluate(assemble_rows(rows, level), level, catalog()).metrics
+        gains[tpot_ms] = float(metrics.tokens_per_s[1] / metrics.tokens_per_s[0])
+        fastest_ms[tpot_ms] = metrics.tpot_ms
+    assert gains[12.0] > 1.3
+    assert gains[20.0] > 1.2
+    assert abs(gains[400.0] - 1.0) < 0.02
+    assert fastest_ms[3.0][0] / fastest_ms[3.0][1] == pytest.approx(1.0, abs=0.05)  # nothing reaches 3 ms

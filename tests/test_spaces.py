@@ -1,0 +1,94 @@
+"""Every shipped space: it loads, its baselines run, most of its samples can be built after repair."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from codesign.parameters import BY_NAME
+from codesign.resources import search_spaces
+from codesign.space import Range, load_space, shipped_spaces
+from codesign.study.coding import Coding
+from codesign.study.problem import SpaceProblem, recipe_of, sample_feasibility
+
+SPACES = sorted(shipped_spaces())
+SAMPLES = 64
+
+#: The decisions the project exists for; each is open in at least one shipped space.
+MISSION = {
+    "scale_up_lane_rate_gbps", "scale_up_modulation", "scale_up_lanes_count", "scale_up_equaliser", "scale_up_fec",
+    "scale_up_medium", "scale_up_protocol", "scale_up_payload_bytes", "scale_up_retry", "scale_up_receive_buffer_bytes",
+    "scale_up_virtual_channels_count", "scale_up_replay_buffer_bytes", "scale_up_topology", "scale_up_domain_count",
+    "scale_up_reduction", "nic_rate_gbps", "scale_out_tiers_count", "scale_out_oversubscription_ratio", "memory_kind",
+    "memory_stacks_count", "memory_height_count", "memory_pin_rate_gbps", "memory_write_queue_count",
+    "second_tier_kind", "second_tier_gb", "compute_scale_frac", "sram_mb", "node", "compute_dies_count", "die_to_die",
+    "cooling", "power_cap_w",
+}  # fmt: skip
+
+
+@cache
+def problem(name: str) -> SpaceProblem:
+    return recipe_of(name)()
+
+
+def test_the_spaces_of_the_mission_are_shipped() -> None:
+    assert {"quickstart", "training_dense", "training_moe", "serving_dense", "serving_moe", "factory_mix"} <= set(
+        SPACES
+    )
+
+
+def test_every_parameter_of_the_mission_is_open_somewhere() -> None:
+    opened = {parameter for name in SPACES for parameter in load_space(name).vary}
+    assert set(BY_NAME) >= MISSION
+    assert opened >= MISSION, f"fixed everywhere: {sorted(MISSION - opened)}"
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_first_line_is_the_question_in_words(name: str) -> None:
+    first = (search_spaces() / f"{name}.yaml").read_text(encoding="utf-8").splitlines()[0]
+    assert first == f"# {load_space(name).question}"
+    assert first.endswith("?")
+    assert load_space(name).name == name
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_baselines_run_and_at_least_one_can_be_built(name: str) -> None:
+    asked = problem(name)
+    found = asked.evaluate([row for _, row in asked.baselines])
+    assert len(asked.baselines) >= 3
+    assert np.isfinite(found.values).all()
+    assert (found.constraints <= 0.0).all(axis=1).any()
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_at_least_half_of_uniform_samples_can_be_built_after_repair(name: str) -> None:
+    report = sample_feasibility(name, 24 if name == "serving_moe" else SAMPLES, seed=3)
+    assert report["feasible_frac"] >= 0.5, report
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_objectives_and_constraints_of_samples_are_finite_and_repair_changes_nothing_twice(name: str) -> None:
+    asked = problem(name)
+    coding = Coding(asked.parameters)
+    unit = np.random.default_rng(11).random((8, len(coding.names)))
+    rows = [dict(row) for row in coding.rows(coding.decode(unit))]
+    found = asked.evaluate(rows)
+    assert np.isfinite(found.values).all()
+    assert np.isfinite(found.constraints).all()
+    again, changes = asked._repair([dict(row) for row in found.repaired])
+    assert again == [dict(row) for row in found.repaired]
+    assert not any(changes)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_ranges_lie_within_the_bounds_of_their_parameters(name: str) -> None:
+    for parameter, options in load_space(name).vary.items():
+        if isinstance(options, Range):
+            one = BY_NAME[parameter]
+            assert one.low <= options.low < options.high <= one.high
+
+
+def test_quickstart_is_small() -> None:
+    asked = load_space("quickstart")
+    assert len(asked.vary) <= 16
+    assert asked.search.trials <= 128

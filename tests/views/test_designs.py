@@ -1,0 +1,189 @@
+"""One design from every side: rows agree with the evaluation they come from, figures are written, errors are clear."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from codesign.errors import SpaceError, UsageError
+from codesign.jsons import dump
+from codesign.views import designs
+from codesign.views.curves import curves_svg
+from codesign.views.explain import single
+
+DESIGN = """
+name: small
+question: What does a Llama-3.1-8B chat cost on eight of these?
+base: hgx_h100
+workloads:
+  chat: {kind: serving, model: Llama-3.1-8B, accelerators_count: 8, input_count: 1024, output_count: 256,
+         tpot_ms: 15.0, ttft_ms: 500.0, precision: fp8}
+fix: {memory_stacks_count: 6}
+"""
+
+
+@pytest.fixture
+def design(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(DESIGN, encoding="utf-8")
+    return str(path)
+
+
+def printed(renderable: object) -> str:
+    console = Console(width=140, record=True, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    console.print(renderable)
+    console.file.close()
+    return console.export_text()
+
+
+def test_an_evaluated_design_is_a_documented_trial(design: str) -> None:
+    trial = json.loads(dump(designs.evaluated(design)))
+    documented = {"number", "source", "feasible", "values", "design", "repairs", "metrics", "workloads", "bill",
+                  "binds", "violations"}  # fmt: skip
+    assert documented <= set(trial)
+    assert {"now", "next", "elasticities"} <= set(trial["binds"])
+    assert trial["design"]["memory_stacks_count"] == 6
+    work = trial["workloads"]["chat"]
+    assert sum(part["ms"] for part in work["waterfall"]) == pytest.approx(work["time_ms"], rel=1e-9)
+    assert sum(item["usd_per_mtok"] for item in trial["bill"]) == pytest.approx(
+        trial["values"]["usd_per_mtok"], rel=1e-9
+    )
+    changes = [entry["change_pct"] for entry in trial["binds"]["elasticities"]]
+    assert changes == sorted(changes)
+    assert changes[0] < -0.5
+
+
+def test_a_space_stands_for_its_base_design() -> None:
+    trial = designs.evaluated("quickstart")
+    assert trial["design"]["memory_stacks_count"] == 5  # of hgx_h100, although the space varies it
+
+
+def test_the_table_names_cost_mapping_and_what_binds(design: str) -> None:
+    text = printed(single(designs.evaluated(design)))
+    for word in (
+        "usd_per_mtok",
+        "workloads at their best mapping",
+        "cost of a million tokens",
+        "binds now",
+        "USD/Mtoken",
+    ):
+        assert word in text
+
+
+def test_a_design_that_cannot_be_built_says_why(design: str) -> None:
+    path = Path(design)
+    path.write_text(DESIGN.replace("memory_stacks_count: 6", "power_cap_w: 1800"), encoding="utf-8")
+    trial = designs.evaluated(str(path))
+    assert not trial["feasible"]
+    text = printed(single(trial))
+    assert "cannot be built" in text
+    assert "cooling" in text
+
+
+@pytest.mark.parametrize("which", ["scale_up", "scale_out", "die_to_die"])
+def test_a_link_is_a_data_sheet(design: str, which: str) -> None:
+    rows = designs.link_rows(design, which)
+    assert len(rows) > 10
+    assert {tuple(row) for row in rows} == {("section", "quantity", "value", "unit")}
+    sheet = {row["quantity"]: row["value"] for row in rows}
+    if which != "die_to_die":
+        assert 0.0 < sheet["goodput_gbps"] < sheet["line_rate_gbps"] < sheet["raw_rate_gbps"]
+
+
+def test_a_sweep_walks_the_parameter_and_more_lane_rate_is_more_goodput(design: str, tmp_path: Path) -> None:
+    figure = tmp_path / "sweep.svg"
+    rows = designs.link_sweep("quickstart", "scale_up", "lane_rate_gbps", figure)
+    assert [row["scale_up_lane_rate_gbps"] for row in rows] == [50, 100, 200]
+    goodput = [row["goodput_gbps"] for row in rows]
+    assert goodput == sorted(goodput)
+    ElementTree.fromstring(figure.read_text(encoding="utf-8"))
+    assert len(designs.link_sweep(design, "scale_out", "scale_out_fec", None)) > 5
+    buffers = designs.link_sweep(design, "scale_up", "receive_buffer_bytes", None)
+    assert len(buffers) == 17
+
+
+def test_scenarios_stand_side_by_side_and_the_market_asks_more(design: str, tmp_path: Path) -> None:
+    figure = tmp_path / "tornado.svg"
+    report = designs.cost_report(design, ["owner", "market"], True, figure)
+    total = report["bill"][-1]
+    assert total["item"] == "total"
+    assert total["market_usd_per_h"] > total["owner_usd_per_h"]
+    for name in ("owner", "market"):
+        items = [row[f"{name}_usd_per_mtok"] for row in report["bill"][:-1]]
+        assert sum(items) == pytest.approx(total[f"{name}_usd_per_mtok"], rel=1e-9)
+    swings = [row["swing_usd_per_mtok"] for row in report["tornado"]]
+    assert swings == sorted(swings, reverse=True)
+    assert swings[0] > 0.0
+    ElementTree.fromstring(figure.read_text(encoding="utf-8"))
+
+
+def test_the_tornado_swings_around_the_evaluated_cost(design: str) -> None:
+    report = designs.cost_report(design, [], True, None)
+    usd = designs.evaluated(design)["values"]["usd_per_mtok"]
+    for row in report["tornado"]:
+        ends = sorted((row["at_low_usd_per_mtok"], row["at_high_usd_per_mtok"]))
+        assert ends[0] <= usd * 1.02
+        assert ends[1] >= usd * 0.98
+
+
+def test_chip_rows_sum_to_the_silicon_and_the_floor_plan_is_drawn(design: str, tmp_path: Path) -> None:
+    figure = tmp_path / "chip.html"
+    rows = designs.chip_rows(design, figure)
+    area = sum(row["value"] for row in rows if row["section"] == "area of the package")
+    silicon = next(row["value"] for row in rows if row["quantity"] == "silicon_mm2")
+    assert area == pytest.approx(silicon, rel=1e-9)
+    assert "<svg" in figure.read_text(encoding="utf-8")
+    assert any(row["section"] == "power in chat" and row["quantity"] == "package_w" for row in rows)
+
+
+def test_the_fabric_report_has_networks_counts_bill_and_curves(design: str, tmp_path: Path) -> None:
+    figure = tmp_path / "fabric.svg"
+    report = designs.fabric_report(design, figure)
+    assert set(report) == {"networks", "topology", "bill", "collectives"}
+    for rows in report.values():
+        assert rows
+        assert len({tuple(row) for row in rows}) == 1
+    ElementTree.fromstring(figure.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda d: designs.link_rows(d, "scaleup"), UsageError, "did you mean 'scale_up'"),
+        (lambda d: designs.link_sweep(d, "scale_up", "lane_rate", None), UsageError, "scale_up_lane_rate_gbps"),
+        (lambda d: designs.link_sweep(d, "die_to_die", "lane_rate_gbps", None), UsageError, "scale_up and scale_out"),
+        (lambda d: designs.cost_report(d, ["ownr"], False, None), SpaceError, "did you mean 'owner'"),
+        (lambda d: designs.chip_rows(d, Path("plan.png")), UsageError, ".svg or .html"),
+        (lambda d: designs.chip_rows(d, Path("/nowhere/at/all/plan.svg")), UsageError, "cannot write"),
+        (lambda _: designs.evaluated("no_such_design"), SpaceError, "neither a shipped space nor a file"),
+    ],
+)
+def test_mistakes_are_named(design: str, call, kind: type[Exception], words: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(kind, match=words.replace(".", r"\.")):
+        call(design)
+
+
+def test_curves_show_words_and_decades() -> None:
+    for svg in (
+        curves_svg(["a", "b"], {"one": [1.0, 2.0], "two": [0.0, 1.0]}, "words & more", "x", "y"),
+        curves_svg([1.0, 1e6], {"one": [1e-9, 1.0]}, "decades", "x", "y"),
+        curves_svg([1.0, 2.0], {"flat": [0.0, 0.0]}, "flat", "x", "y"),
+    ):
+        assert "nan" not in svg
+        ElementTree.fromstring(svg)
+
+
+def test_a_cold_evaluation_loads_nothing_it_does_not_use(design: str) -> None:
+    """Searching, storing and plotting libraries would be most of a cold start."""
+    code = (
+        "import sys; from codesign.views.designs import evaluated; evaluated(sys.argv[1]); "
+        "print([m for m in ('ray', 'optuna', 'sqlalchemy', 'plotly', 'pandas', 'scipy.stats', 'scipy.optimize') "
+        "if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code, design], capture_output=True, text=True, timeout=120, check=True)
+    assert run.stdout.strip() == "[]"
