@@ -28,12 +28,17 @@ class TunedConnection(sqlite3.Connection):
         super().__init__(*args, **kwargs)
         self.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
         try:
-            if self.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            if self.execute("PRAGMA journal_mode").fetchone()[0] != "wal" and self._is_ours():
                 self.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
             if "readonly" not in str(error) and "locked" not in str(error):  # both show again at the first write
                 raise
         self.execute("PRAGMA synchronous = NORMAL")
+
+    def _is_ours(self) -> bool:
+        """Empty, Optuna's or ours: a file of another application is not even switched to another journal."""
+        names = [name for (name,) in self.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return not names or "version_info" in names or any(name.startswith("codesign_") for name in names)
 
 
 class Database:
