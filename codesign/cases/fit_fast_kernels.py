@@ -54,6 +54,7 @@ POLICIES: dict[str, tuple[float, ...]] = {
 }
 RACK_DOMAIN_COUNT = 8.0  # a domain beyond eight is a rack of many hosts
 TRAY_COUNT = 4.0  # accelerators that map each other's memory on one host of such a rack
+TRAY_ENGINES = ("vllm", "sglang")  # whose kernels map memory on one host only
 
 
 def engine_of(kernel_source: str, backend: str) -> str:
@@ -136,7 +137,7 @@ def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
     for part, engine in sorted(set(zip(parts, engines, strict=True))):
         chosen = [i for i, pair in enumerate(zip(parts, engines, strict=True)) if pair == (part, engine)]
         ring = ring_constants(catalog, part.removesuffix("_rack"))
-        tray = part.endswith("_rack") and engine != "mnnvl"
+        tray = part.endswith("_rack") and engine in TRAY_ENGINES
         tried = policies(TRAY_COUNT if tray else 1e9)
         out[f"{part}_{engine}"] = fit_one(rows.pick(chosen), ring, catalog, tried)
     return out | fit_meshes(catalog)

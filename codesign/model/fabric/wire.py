@@ -92,6 +92,7 @@ def handover_ns(chunk_bytes: Numeric, steps_count: Numeric, tier: Tier) -> Numer
     """
     x = chunk_bytes / tier.handover_bytes
     x = x * x
+    x = x * x  # a tuner switches at a size, so the change is steep
     return (tier.handover_ns + tier.handover_hop_ns * steps_count) * (x / (1.0 + x))
 
 
