@@ -225,7 +225,7 @@ def quantisation_ratio(bits_count: Numeric, crest_db: Numeric) -> Numeric:
     return np.where(np.greater(bits_count, 0.0), np.exp(-ratio_db * (_LN10 / 10.0)), 0.0)
 
 
-def ratio_from_db(level_db: Numeric) -> Numeric:
+def relative_noise_ratio(level_db: Numeric) -> Numeric:
     """A noise-to-signal ratio from a signal-to-noise ratio in decibels.
 
     Args:
@@ -237,7 +237,7 @@ def ratio_from_db(level_db: Numeric) -> Numeric:
     Source:
         definition: decibel.
 
-    >>> round(float(ratio_from_db(level_db=20.0)), 9)
+    >>> round(float(relative_noise_ratio(level_db=20.0)), 9)
     0.01
     """
     return np.exp(level_db * (-_LN10 / 10.0))

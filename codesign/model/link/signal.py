@@ -15,7 +15,7 @@ from codesign.model.link.serdes import (
     jitter_ratio,
     noise_enhancement_db,
     quantisation_ratio,
-    ratio_from_db,
+    relative_noise_ratio,
     receiver_noise_ratio,
     slicer_snr_db,
 )
@@ -129,11 +129,11 @@ def noise_ratio(
         serdes.reference_echo_ratio, fit.echo_exponent_ratio, fit.connector_weight_ratio, fit.section_weight_ratio,
         fit.echo_memory_count,
     )  # fmt: skip
-    total = fit.band_ratio * receiver + ratio_from_db(channel.crosstalk_db - enhancement)
-    total = total + fit.transmitter_ratio * ratio_from_db(serdes.transmitter_snr_db) / variance
+    total = fit.band_ratio * receiver + relative_noise_ratio(channel.crosstalk_db - enhancement)
+    total = total + fit.transmitter_ratio * relative_noise_ratio(serdes.transmitter_snr_db) / variance
     total = total + dispersion + echo + jitter_ratio(serdes.random_ui, serdes.bounded_ui, fit.slope_ratio)
     crest = fit.crest_db + fit.crest_slope_ratio * loss
-    return total + quantisation_ratio(serdes.converter_bits_count, crest) + ratio_from_db(own_snr_db)
+    return total + quantisation_ratio(serdes.converter_bits_count, crest) + relative_noise_ratio(own_snr_db)
 
 
 def signal(inputs: LinkInputs) -> Signal:
