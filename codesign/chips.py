@@ -9,7 +9,8 @@ from codesign.catalog import Catalog
 from codesign.errors import CatalogError, nearest
 from codesign.memories import MemoryChoice, chosen_or, column, dram_device, memory_constants, memory_inputs
 from codesign.model.chip.chain import Chip, ChipInputs, chip
-from codesign.model.chip.power import Activity, PowerInputs, array_pj_per_flop
+from codesign.model.chip.energy import array_pj_per_flop
+from codesign.model.chip.power import Activity, PowerInputs
 from codesign.model.memory.chain import MemorySystem
 from codesign.units import Array, Numeric
 

@@ -110,6 +110,7 @@ def shared_usd_per_mtok(
     throughput_tokens_per_s: Numeric,
     utilisation_frac: Numeric,
     goodput_frac: Numeric,
+    least_tokens_per_s: Numeric = 1e-9,
 ) -> Numeric:
     """Price of a million tokens of one kind on a machine that also makes the other: cost split by busy time.
 
@@ -122,6 +123,7 @@ def shared_usd_per_mtok(
         throughput_tokens_per_s: These tokens over all busy time, per accelerator. [token/s], >= 0
         utilisation_frac: Share of hours sold. [1], above 0 to 1
         goodput_frac: Share of work that counts. [1], above 0 to 1
+        least_tokens_per_s: Throughput below which a price says nothing; it keeps the price finite. [token/s], > 0
 
     Returns:
         Cost of these tokens. [USD/Mtoken]
@@ -133,4 +135,6 @@ def shared_usd_per_mtok(
     0.25
     """
     share_usd_per_h = rate_usd_per_h * busy_share_frac
-    return token_usd_per_mtok(share_usd_per_h, throughput_tokens_per_s, utilisation_frac, goodput_frac)
+    return token_usd_per_mtok(
+        share_usd_per_h, throughput_tokens_per_s, utilisation_frac, goodput_frac, least_tokens_per_s
+    )

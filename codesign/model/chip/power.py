@@ -1,28 +1,14 @@
-"""Power of a package by item, the clock it leaves under a cap, and what the wall sees."""
+"""Power of a package by item, and the clock it leaves under a cap."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from codesign.columns import freeze
-from codesign.model.chip.facility import board_w, facility_w
+from codesign.model.chip.energy import arithmetic_w, board_w, clock_tree_w, transfer_w, voltage_frac
 from codesign.units import Numeric
 
-__all__ = [
-    "Activity",
-    "Power",
-    "PowerInputs",
-    "arithmetic_w",
-    "array_pj_per_flop",
-    "board_w",
-    "clock_tree_w",
-    "facility_w",
-    "package_w",
-    "power",
-    "throttled_clock_frac",
-    "transfer_w",
-    "voltage_frac",
-]
+__all__ = ["Activity", "Power", "PowerInputs", "board_w", "package_w", "power", "throttled_clock_frac"]
 
 #: Halvings of the clock interval: 2**-40 of the range is below any rounding that matters.
 _BISECTIONS = 40
@@ -105,116 +91,6 @@ class Power:
 
     def __post_init__(self) -> None:
         freeze(self)
-
-
-def transfer_w(rate_gbps: Numeric, energy_pj_per_bit: Numeric) -> Numeric:
-    """Power of moving bits.
-
-    Args:
-        rate_gbps: Rate. [Gb/s], >= 0
-        energy_pj_per_bit: Energy of a bit. [pJ/bit], >= 0
-
-    Returns:
-        Power. [W]
-
-    Source:
-        definition: rate times energy
-
-    >>> transfer_w(rate_gbps=1000.0, energy_pj_per_bit=5.0)
-    5.0
-    """
-    return rate_gbps * energy_pj_per_bit * 1e-3
-
-
-def arithmetic_w(rate_gflops: Numeric, energy_pj_per_flop: Numeric) -> Numeric:
-    """Power of arithmetic.
-
-    Args:
-        rate_gflops: Operations per second. [Gflop/s], >= 0
-        energy_pj_per_flop: Energy of an operation with its operand delivery. [pJ/flop], >= 0
-
-    Returns:
-        Power. [W]
-
-    Source:
-        definition: rate times energy
-
-    >>> arithmetic_w(rate_gflops=1e6, energy_pj_per_flop=0.5)
-    500.0
-    """
-    return rate_gflops * energy_pj_per_flop * 1e-3
-
-
-def array_pj_per_flop(
-    data_pj_per_flop: Numeric,
-    control_pj_per_flop: Numeric,
-    control_macs_count: Numeric,
-    macs_count: Numeric,
-    node_ratio: Numeric,
-) -> Numeric:
-    """Energy of one operation of a matrix unit: the data path, and control shared by all units that one order drives.
-
-    A larger unit spreads instruction issue and operand delivery over more operations. Both parts scale with the node.
-
-    Args:
-        data_pj_per_flop: Data path at the reference node. [pJ/flop], >= 0
-        control_pj_per_flop: Control and delivery of the measured unit. [pJ/flop], >= 0
-        control_macs_count: Size of the measured unit. [count], > 0
-        macs_count: Size of this unit. [count], > 0
-        node_ratio: Energy of the node over the reference node. [1], > 0
-
-    Returns:
-        Energy of an operation. [pJ/flop]
-
-    Source:
-        antepara-2025: control and data-path energy of A100 tensor operations
-
-    >>> array_pj_per_flop(0.3, 0.4, 256, 512, 0.5)
-    0.25
-    """
-    return node_ratio * (data_pj_per_flop + control_pj_per_flop * control_macs_count / macs_count)
-
-
-def clock_tree_w(area_mm2: Numeric, clock_pj_per_mm2: Numeric, clock_ghz: Numeric) -> Numeric:
-    """Power of the clock tree and of logic that toggles with it whatever the work.
-
-    Args:
-        area_mm2: Clocked area. [mm2], >= 0
-        clock_pj_per_mm2: Energy of one mm2 in one cycle. [pJ/mm2], >= 0
-        clock_ghz: Clock. [GHz], >= 0
-
-    Returns:
-        Power. [W]
-
-    Source:
-        opentallas-2026: clock power per area and cycle
-
-    >>> clock_tree_w(area_mm2=1000.0, clock_pj_per_mm2=50.0, clock_ghz=2.0)
-    100.0
-    """
-    return area_mm2 * clock_pj_per_mm2 * clock_ghz * 1e-3
-
-
-def voltage_frac(clock_frac: Numeric, voltage_slope_frac: Numeric, voltage_floor_frac: Numeric) -> Numeric:
-    """Supply voltage a clock needs, both over nominal: linear, down to the lowest supply that works.
-
-    Above nominal clock the same line holds for a few percent only.
-
-    Args:
-        clock_frac: Clock over nominal. [1], > 0
-        voltage_slope_frac: Relative change of supply for a relative change of clock. [1], 0 to 1
-        voltage_floor_frac: Lowest supply over nominal. [1], 0 to 1
-
-    Returns:
-        Supply over nominal. [1]
-
-    Source:
-        sakurai-1990: near-linear clock against supply well above threshold
-
-    >>> float(voltage_frac(clock_frac=0.8, voltage_slope_frac=0.5, voltage_floor_frac=0.7))
-    0.9
-    """
-    return np.maximum(voltage_floor_frac, 1.0 - voltage_slope_frac * (1.0 - clock_frac))
 
 
 def _static_w(i: PowerInputs) -> Numeric:

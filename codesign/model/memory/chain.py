@@ -1,6 +1,6 @@
 """The memory system of one accelerator: what it can hold, what each kind of access achieves, what it costs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -169,33 +169,10 @@ def _device(i: MemoryInputs) -> DramDevice:
         i.channels_count * i.pseudo_channels_count
     )
     clock_ratio = i.reference_pin_rate_gbps / i.pin_rate_gbps
-    return DramDevice(
-        burst_ns=burst_ns(i.burst_bytes, channel_gbps),
-        clock_ns=i.clock_ns * clock_ratio,
-        read_latency_ns=i.read_latency_ns,
-        write_latency_ns=i.write_latency_ns,
-        row_to_read_ns=i.row_to_read_ns,
-        row_to_write_ns=i.row_to_write_ns,
-        precharge_ns=i.precharge_ns,
-        row_open_ns=i.row_open_ns,
-        row_cycle_ns=i.row_cycle_ns,
-        read_to_precharge_ns=i.read_to_precharge_ns,
-        write_recovery_ns=i.write_recovery_ns,
-        activate_gap_ns=i.activate_gap_ns,
-        activate_window_ns=i.activate_window_ns,
-        read_to_write_ns=i.read_to_write_ns,
-        write_to_read_ns=i.write_to_read_ns,
-        refresh_ns=i.refresh_ns,
-        refresh_interval_ns=i.refresh_interval_ns,
-        refresh_bank_interval_ns=i.refresh_bank_interval_ns,
-        banks_count=i.banks_count,
-        pseudo_channels_count=i.pseudo_channels_count,
-        activate_command_ns=i.activate_command_ns * clock_ratio,
-        precharge_command_ns=i.precharge_command_ns * clock_ratio,
-        column_command_ns=i.column_command_ns * clock_ratio,
-        shared_command_flag=i.shared_command_flag,
-        row_bursts_count=i.row_bursts_count,
-    )
+    timing = {f.name: getattr(i, f.name) for f in fields(DramDevice) if f.name != "burst_ns"}
+    for name in ("clock_ns", "activate_command_ns", "precharge_command_ns", "column_command_ns"):
+        timing[name] = timing[name] * clock_ratio
+    return DramDevice(burst_ns=burst_ns(i.burst_bytes, channel_gbps), **timing)
 
 
 def _controller(i: MemoryInputs) -> Controller:

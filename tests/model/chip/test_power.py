@@ -1,6 +1,7 @@
-"""Watts by item, throttling, and the way to the meter."""
+"""Watts by item, throttling, and the way to the plug."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,14 +19,13 @@ from codesign.chips import (
     published_parts,
 )
 from codesign.model.chip.chain import chip
-from codesign.model.chip.facility import board_w, facility_w
+from codesign.model.chip.energy import board_w, voltage_frac
 from codesign.model.chip.power import (
     Activity,
     PowerInputs,
     package_w,
     power,
     throttled_clock_frac,
-    voltage_frac,
 )
 from codesign.model.memory.chain import memory_system
 
@@ -132,8 +132,8 @@ def test_supply_has_a_floor_and_ends_at_nominal() -> None:
     assert float(voltage_frac(0.1, 0.55, 0.72)) == 0.72
 
 
-def test_the_meter_sees_every_loss() -> None:
-    assert facility_w(board_w(700.0, 250.0, 0.95), 1.2) == pytest.approx(1200.0)
+def test_the_plug_sees_the_share_of_the_host_and_the_loss_of_the_supply() -> None:
+    assert board_w(700.0, 250.0, 0.95) == pytest.approx(1000.0)
 
 
 @pytest.mark.parametrize("count", [1, 7, 64])
@@ -152,8 +152,8 @@ def test_a_batch_of_loads_is_its_rows(count: int, catalog: Catalog) -> None:
             assert np.all(np.isfinite(whole)), field.name
 
 
-def _row(struct, row):  # type: ignore[no-untyped-def]
-    def pick(value):  # type: ignore[no-untyped-def]
+def _row(struct: Any, row: int) -> Any:
+    def pick(value: Any) -> Any:
         flat = np.atleast_1d(np.asarray(value, dtype=float))
         return flat[row : row + 1] if flat.size > 1 else flat
 

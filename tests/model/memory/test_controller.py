@@ -1,6 +1,7 @@
 """Queues, turnaround, row hits and interleave."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,6 +150,6 @@ def test_a_batch_of_controllers_is_its_rows(count: int, catalog: Catalog, consta
         assert np.array_equal(batch[row : row + 1], np.atleast_1d(alone))
 
 
-def _row(struct, row):  # type: ignore[no-untyped-def]
+def _row(struct: Any, row: int) -> Any:
     names = struct.__slots__
     return type(struct)(**{name: np.atleast_1d(getattr(struct, name))[row : row + 1] for name in names})
