@@ -8,19 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codesign.catalog import Catalog
-from codesign.machines import (
-    ATTENTION_CONSTANTS,
-    GEMM_CONSTANTS,
-    MLA_CONSTANTS,
-    MOE_CONSTANTS,
-    cache_forms,
-    constants_of,
-    library_chain,
-)
-from codesign.model.kernels.attention import AttentionEngine
+from codesign.machines import constants_names, constants_of
 from codesign.model.kernels.gemm import GemmEngine
-from codesign.model.kernels.mla import MlaEngine
-from codesign.model.kernels.moe import MoeEngine
 from codesign.units import Numeric
 
 
@@ -55,61 +44,5 @@ def designed_gemm_engine(
         CatalogError: a number format is unknown.
     """
     column, _ = constants_of(catalog, "gemm", architectures, dtypes)
-    constants = {name: column(name) for name in GEMM_CONSTANTS}
+    constants = {name: column(name) for name in constants_names(GemmEngine)}
     return GemmEngine(peak_gflops=peak_gflops, memory_rate_gbps=memory_rate_gbps, **constants)
-
-
-def designed_attention_engine(
-    catalog: Catalog,
-    architectures: Sequence[str],
-    dtypes: Sequence[str],
-    peak_gflops: Numeric,
-    memory_rate_gbps: Numeric,
-    kv_dtypes: Sequence[str] | None = None,
-) -> AttentionEngine:
-    """Engines of attention; ``peak_gflops`` is that of the format of the products.
-
-    Raises:
-        CatalogError: a number format is unknown.
-    """
-    column, _ = constants_of(catalog, "attention", architectures, cache_forms(dtypes, kv_dtypes))
-    constants = {name: column(name) for name in ATTENTION_CONSTANTS}
-    return AttentionEngine(peak_gflops=peak_gflops, memory_rate_gbps=memory_rate_gbps, **constants)
-
-
-def designed_mla_engine(
-    catalog: Catalog,
-    architectures: Sequence[str],
-    dtypes: Sequence[str],
-    peak_gflops: Numeric,
-    memory_rate_gbps: Numeric,
-    kv_dtypes: Sequence[str] | None = None,
-) -> MlaEngine:
-    """Engines of latent attention; ``peak_gflops`` is the sixteen-bit peak, in which the constants were fitted.
-
-    Raises:
-        CatalogError: a number format is unknown.
-    """
-    kernels = [("default",)] * len(architectures)
-    column, _ = constants_of(catalog, "mla", architectures, cache_forms(dtypes, kv_dtypes), kernels)
-    constants = {name: column(name) for name in MLA_CONSTANTS}
-    return MlaEngine(peak_gflops=peak_gflops, memory_rate_gbps=memory_rate_gbps, **constants)
-
-
-def designed_moe_engine(
-    catalog: Catalog,
-    architectures: Sequence[str],
-    dtypes: Sequence[str],
-    peak_gflops: Numeric,
-    memory_rate_gbps: Numeric,
-    libraries: Sequence[str] | None = None,
-) -> MoeEngine:
-    """Engines of fused expert layers.
-
-    Raises:
-        CatalogError: a number format is unknown.
-    """
-    named = [library_chain(name) for name in libraries or ["default"] * len(architectures)]
-    column, _ = constants_of(catalog, "moe_gemm", architectures, dtypes, named)
-    constants = {name: column(name) for name in MOE_CONSTANTS}
-    return MoeEngine(peak_gflops=peak_gflops, memory_rate_gbps=memory_rate_gbps, **constants)

@@ -5,7 +5,8 @@ the part where it was measured, else of its architecture, else of the measured a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -63,66 +64,13 @@ ACTIVATION_BYTES: dict[str, float] = {
 }  # fmt: skip
 
 
-#: fitted constants of a matrix product, as calibration/gemm.yaml and `GemmEngine` name them
-GEMM_CONSTANTS = (
-    "compute_frac",
-    "half_depth_count",
-    "idle_area_count",
-    "memory_frac",
-    "exposed_frac",
-    "launch_ns",
-    "step_ns",
-    "steps_count",
-    "quantise_launch_ns",
-    "quantise_bytes",
-)
-#: the same for attention and latent attention
-ATTENTION_CONSTANTS = (
-    "compute_frac",
-    "head_offset_count",
-    "key_offset_count",
-    "prefill_memory_frac",
-    "block_ns",
-    "key_step_ns",
-    "prefill_launch_ns",
-    "memory_frac",
-    "head_memory_ratio",
-    "pair_ns",
-    "head_pair_ns",
-    "query_ns",
-    "step_ns",
-    "steps_count",
-    "decode_launch_ns",
-    "head_launch_ns",
-    "group_limit_count",
-)
-MOE_CONSTANTS = (
-    "compute_frac",
-    "memory_frac",
-    "exposed_frac",
-    "launch_ns",
-    "expert_ns",
-    "touched_ns",
-    "step_ns",
-    "pair_passes_count",
-    "token_passes_count",
-)
-MLA_CONSTANTS = (
-    "compute_frac",
-    "key_offset_count",
-    "prefill_memory_frac",
-    "block_ns",
-    "key_step_ns",
-    "prefill_launch_ns",
-    "memory_frac",
-    "decode_compute_frac",
-    "exposed_frac",
-    "sequence_ns",
-    "query_ns",
-    "step_ns",
-    "steps_count",
-    "decode_launch_ns",
-)
+Engine = TypeVar("Engine", GemmEngine, AttentionEngine, MlaEngine, MoeEngine)
+
+
+def constants_names(engine: type[Engine]) -> tuple[str, ...]:
+    """Fitted constants of a kind of engine, as its file in calibration names them: all but the facts of a part."""
+    facts = ("peak_gflops", "memory_rate_gbps")
+    return tuple(field.name for field in fields(engine) if field.init and field.name not in facts)
 
 
 def has_accelerator(catalog: Catalog, name: str) -> bool:
@@ -213,19 +161,24 @@ def constants_of(
     return column, [groups[key].split(".")[1] if fitted else key[1] for key in keys]
 
 
-def _columns(
-    catalog: Catalog,
+def _engine(
+    kind: type[Engine],
     law: str,
+    catalog: Catalog,
     accelerators: Sequence[str],
     dtypes: Sequence[str],
     kernels: Sequence[tuple[str, ...]] | None = None,
-) -> tuple[Callable[[str], Array], Array, Array]:
-    """A reader of fitted constants as columns, with the peaks and memory rates of the parts."""
+) -> Engine:
+    """Engines of one kind: fitted constants as columns, with the peaks and memory rates of the parts."""
     column, forms = constants_of(catalog, law, accelerators, dtypes, kernels)
     pairs = list(zip(accelerators, forms, strict=True))
     peaks = {pair: peak_gflops(catalog, *pair) for pair in dict.fromkeys(pairs)}
     rates = {name: memory_rate_gbps(catalog, name) for name in dict.fromkeys(accelerators)}
-    return column, np.array([peaks[pair] for pair in pairs]), np.array([rates[name] for name in accelerators])
+    return kind(
+        peak_gflops=np.array([peaks[pair] for pair in pairs]),
+        memory_rate_gbps=np.array([rates[name] for name in accelerators]),
+        **{name: column(name) for name in constants_names(kind)},
+    )
 
 
 def gemm_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> GemmEngine:
@@ -234,8 +187,7 @@ def gemm_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[
     Raises:
         CatalogError: an accelerator or number format is unknown.
     """
-    column, peaks, rates = _columns(catalog, "gemm", accelerators, dtypes)
-    return GemmEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in GEMM_CONSTANTS})
+    return _engine(GemmEngine, "gemm", catalog, accelerators, dtypes)
 
 
 def without_quantisation(engine: GemmEngine) -> GemmEngine:
@@ -253,10 +205,7 @@ def attention_engine(
     Raises:
         CatalogError: an accelerator or number format is unknown.
     """
-    forms = cache_forms(dtypes, kv_dtypes)
-    column, peaks, rates = _columns(catalog, "attention", accelerators, forms)
-    constants = {name: column(name) for name in ATTENTION_CONSTANTS}
-    return AttentionEngine(peak_gflops=peaks, memory_rate_gbps=rates, **constants)
+    return _engine(AttentionEngine, "attention", catalog, accelerators, cache_forms(dtypes, kv_dtypes))
 
 
 def mla_engine(
@@ -274,15 +223,7 @@ def mla_engine(
         CatalogError: an accelerator or number format is unknown.
     """
     named = [(name, "default") for name in kernels or ["default"] * len(accelerators)]
-    column, peaks, rates = _columns(catalog, "mla", accelerators, cache_forms(dtypes, kv_dtypes), named)
-    return MlaEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in MLA_CONSTANTS})
-
-
-def latent_prompt_engine(catalog: Catalog, accelerators: Sequence[str], dtypes: Sequence[str]) -> AttentionEngine:
-    """Engines that time latent prompts by `prefill_attention_ns` at the mean of key and value width."""
-    heads, latent = attention_engine(catalog, accelerators, dtypes), mla_engine(catalog, accelerators, dtypes)
-    shared = ("compute_frac", "key_offset_count", "prefill_memory_frac", "block_ns", "key_step_ns", "prefill_launch_ns")
-    return replace(heads, head_offset_count=0.0, **{name: getattr(latent, name) for name in shared})
+    return _engine(MlaEngine, "mla", catalog, accelerators, cache_forms(dtypes, kv_dtypes), named)
 
 
 def cache_forms(dtypes: Sequence[str], kv_dtypes: Sequence[str] | None) -> list[str]:
@@ -307,8 +248,7 @@ def moe_engine(
         CatalogError: an accelerator or number format is unknown.
     """
     named = [library_chain(name) for name in libraries or ["default"] * len(accelerators)]
-    column, peaks, rates = _columns(catalog, "moe_gemm", accelerators, dtypes, named)
-    return MoeEngine(peak_gflops=peaks, memory_rate_gbps=rates, **{name: column(name) for name in MOE_CONSTANTS})
+    return _engine(MoeEngine, "moe_gemm", catalog, accelerators, dtypes, named)
 
 
 def library_chain(name: str) -> tuple[str, ...]:
