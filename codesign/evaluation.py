@@ -19,7 +19,7 @@ from codesign.cost.ownership import shared_usd_per_mtok, token_usd_per_mtok
 from codesign.details import Totals, details_of
 from codesign.errors import CatalogError, SpaceError, nearest
 from codesign.hardware import Hardware, hardware
-from codesign.jobs import columned, may_offload, serving_result, training_result
+from codesign.jobs import columned, has_layout, may_offload, serving_result, training_result
 from codesign.machines import ACTIVATION_BYTES
 from codesign.metrics import METRICS, Metrics, Violations, WorkloadResult, metric
 from codesign.networks import Networks
@@ -55,9 +55,7 @@ def evaluate(candidates: Candidates, space: Space, catalog: Catalog) -> Evaluati
     return evaluate_machines(hardware(candidates, catalog, largest_job(space)), space, catalog)
 
 
-def evaluate_machines(
-    machines: Hardware, space: Space, catalog: Catalog, billed: Hardware | None = None
-) -> Evaluation:
+def evaluate_machines(machines: Hardware, space: Space, catalog: Catalog, billed: Hardware | None = None) -> Evaluation:
     """The same from hardware; ``billed`` is what is paid for where that is not what runs (`codesign.shadow`)."""
     paid = machines if billed is None else billed
     nets = paid.nets
@@ -115,8 +113,13 @@ def check_question(space: Space, catalog: Catalog) -> None:
         except CatalogError as error:
             raise SpaceError(f"{space.name}: workloads: {name}: {error}") from None
         if work.precision not in ACTIVATION_BYTES:
-            known = nearest(work.precision, ACTIVATION_BYTES)
-            raise SpaceError(f"{space.name}: workloads: {name}: no precision {work.precision!r}{known}")
+            hint = nearest(work.precision, ACTIVATION_BYTES)
+            raise SpaceError(f"{space.name}: workloads: {name}: no precision {work.precision!r}{hint}")
+        if isinstance(work, Training) and not has_layout(work):
+            raise SpaceError(
+                f"{space.name}: workloads: {name}: no layout divides {work.global_batch_count} sequences of "
+                f"{work.model} over {work.accelerators_count} accelerators; a power of two, or a divisor of the batch, does"
+            )
     for name, direction in space.objectives.items():
         better = metric(name, f"{space.name}: objectives").better
         if direction != better:

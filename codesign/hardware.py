@@ -1,7 +1,7 @@
 """The hardware of a batch of candidates: links, memory, chip, power and fabric, each beside that of its base platform.
 
 A designed machine borrows what was measured on its platform's accelerator (kernel shares, library start times) and
-moves it by the ratio of its own model to the platform's model: the model's absolute error then cancels where nothing changed.
+moves it by the ratio of its own model to the platform's: the absolute error of the model cancels where nothing changed.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +12,7 @@ import numpy as np
 
 from codesign.candidates import Candidates, platform_candidates
 from codesign.catalog import Catalog
+from codesign.catalog.platforms import load_platform
 from codesign.chips import ChipChoice, chip_inputs, gemm_activity, power_inputs
 from codesign.fabrics import fabric_of
 from codesign.links import Choice, link_inputs, rack_cable_m
@@ -20,7 +21,7 @@ from codesign.memories import MemoryChoice, column, memory_constants, memory_inp
 from codesign.model.chip.chain import Chip, ChipInputs, chip
 from codesign.model.chip.power import PowerInputs, throttled_clock_frac
 from codesign.model.fabric.collectives import Fabric
-from codesign.model.fabric.tier import Tier
+from codesign.model.fabric.tier import Exchange, Tier
 from codesign.model.kernels.attention import AttentionEngine
 from codesign.model.kernels.gemm import GemmEngine
 from codesign.model.kernels.mla import MlaEngine
@@ -157,22 +158,42 @@ class Hardware:
         fabric = fabric_of(self.catalog, accelerators, library=library, exchange=exchange, domain_count=list(domain))
         up_rate = self.ratio(lambda p: p.up.goodput_gbps * p.up_ports_count)
         out_rate = self.ratio(lambda p: p.out.goodput_gbps * p.out_ports_count)
+        up_delta = _delta_ns(self.own.up, self.base.up)
         reduces = np.array([word == "in_network" for word in self.candidates.words("scale_up_reduction")], dtype=float)
+        crowded = self.nets.exchange_ratio / self._measured_exchange_ratio
+        permutation = self.nets.out.permutation_ratio / self.base_nets.out.permutation_ratio
+        all_to_all = self.nets.out.all_to_all_ratio / self.base_nets.out.all_to_all_ratio
         return replace(
             fabric,
             scale_up=replace(
-                _moved_tier(fabric.scale_up, up_rate, _delta_ns(self.own.up, self.base.up)),
+                _moved_tier(fabric.scale_up, up_rate, up_delta),
                 domain_count=domain,
                 reduction_flag=reduces * (1.0 - self._direct),
-                exchange_rate_ratio=fabric.scale_up.exchange_rate_ratio
-                * self.base_nets.up.all_to_all_ratio
-                / self.nets.up.all_to_all_ratio,
+                exchange_contention_ratio=fabric.scale_up.exchange_contention_ratio * crowded,
             ),
             scale_out=replace(
                 _moved_tier(fabric.scale_out, out_rate, _delta_ns(self.own.out, self.base.out)),
-                contention_ratio=self.nets.out.permutation_ratio / self.base_nets.out.permutation_ratio,
+                contention_ratio=permutation,
+                exchange_contention_ratio=fabric.scale_out.exchange_contention_ratio * all_to_all / permutation,
             ),
+            dispatch=_moved_exchange(fabric.dispatch, up_rate, up_delta),
+            combine=_moved_exchange(fabric.combine, up_rate, up_delta),
         )
+
+    @property
+    def _measured_exchange_ratio(self) -> Array:
+        """Contention of the network that exchanges were measured on: the platform's own, or a switch for a torus.
+
+        No collective of a torus was measured; its constants are borrowed from machines with switches.
+        """
+        kinds = {name: load_platform(name).parameters["scale_up_topology"].value for name in set(self.platforms)}
+        torus = np.array(["torus" in str(kinds[name]) for name in self.platforms])
+        return np.where(torus, 1.0, self.base_nets.exchange_ratio)
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """Platform of every row."""
+        return self.candidates.platform
 
     def length_m(self, prefix: str) -> Array:
         """Length of one cable of a network."""
@@ -200,6 +221,15 @@ def _moved_tier(tier: Tier, rate_ratio: Array, delta_ns: Array) -> Tier:
         hop_ns=np.maximum(tier.hop_ns + delta_ns, 1.0),
         launch_ns=np.maximum(tier.launch_ns + delta_ns, 1.0),
         fast_launch_ns=np.maximum(tier.fast_launch_ns + delta_ns, 1.0),
+    )
+
+
+def _moved_exchange(kernel: Exchange, rate_ratio: Array, delta_ns: Array) -> Exchange:
+    """An expert exchange kernel tuned for the candidate's links: its copies keep their share of the line."""
+    return replace(
+        kernel,
+        rate_gbps=kernel.rate_gbps * np.maximum(rate_ratio, LEAST_RATE_RATIO),
+        floor_ns=np.maximum(kernel.floor_ns + delta_ns, 1.0),
     )
 
 

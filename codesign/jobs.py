@@ -77,6 +77,13 @@ def may_offload(space: Space) -> bool:
     return bool(space.fix.get(name, load_platform(space.base).parameters[name].value) != "none")
 
 
+def has_layout(work: Training) -> bool:
+    """Whether any layout divides a training job."""
+    transformer = one_transformer(work.model)
+    layouts = training_layouts(transformer, training_job(work, transformer), work.accelerators_count)
+    return len(np.asarray(layouts.tp_count)) > 0
+
+
 def training_result(
     name: str,
     work: Training,
@@ -118,12 +125,10 @@ def training_result(
         training_constants(catalog),
         hardware.straggler_ratio(float(work.accelerators_count)),
     )
-    return _training_columns(name, work, best, layouts, count, hardware)
+    return _training_columns(name, work, best, layouts, count)
 
 
-def _training_columns(
-    name: str, work: Training, best: BestTraining, layouts: Layout, count: int, hardware: Hardware
-) -> WorkloadResult:
+def _training_columns(name: str, work: Training, best: BestTraining, layouts: Layout, count: int) -> WorkloadResult:
     step_ns = columned(best.step.step_ns, count)
     tokens = float(work.sequence_count) * float(work.global_batch_count)
     memory = best.step.memory

@@ -7,15 +7,19 @@ from numpy.typing import NDArray
 
 from codesign.candidates import Candidates
 from codesign.catalog import Catalog
-from codesign.model.fabric.topology import Topology, TopologyInputs, topology
+from codesign.model.fabric.topology import Topology, TopologyInputs, topology, torus_hops_count
 from codesign.units import Array
 
 #: Which class of switch and NIC carries a protocol, and what a rate of its class is (switches.yaml, nics.yaml).
 SWITCH_OF = {
     "nvlink5": "nvlink", "ualink_200g": "scale_up_ethernet", "sue": "scale_up_ethernet", "uec": "ethernet_800g",
-    "rocev2": "ethernet_800g", "infiniband": "infiniband_400g", "pcie5": "scale_up_ethernet", "pcie6": "scale_up_ethernet",
-    "pcie7": "scale_up_ethernet", "cxl3": "scale_up_ethernet", "ucie": "no_switch", "generic": "scale_up_ethernet",
+    "rocev2": "ethernet_800g", "infiniband": "infiniband_400g", "pcie5": "scale_up_ethernet",
+    "pcie6": "scale_up_ethernet", "pcie7": "scale_up_ethernet", "cxl3": "scale_up_ethernet", "ucie": "no_switch",
+    "generic": "scale_up_ethernet",
 }  # fmt: skip
+
+
+EXCHANGE_COUNT = 256.0  # experts of the largest published models: an exchange on a torus spans a block of that size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +32,7 @@ class Networks:
     out_radix_count: Array
     up_switch: list[str]
     out_switch: list[str]
+    exchange_ratio: Array  # by how much the scale-up network slows an exchange among the ranks that hold experts
 
     def rows(self, at: NDArray[np.intp]) -> "Networks":
         """Some rows, perhaps several times."""
@@ -35,8 +40,16 @@ class Networks:
         def of(one: Topology) -> Topology:
             return Topology(*(np.asarray(getattr(one, f.name))[at] for f in fields(Topology)))
 
-        switches = [[words[i] for i in at] for words in (self.up_switch, self.out_switch)]
-        return Networks(of(self.up), of(self.out), self.up_radix_count[at], self.out_radix_count[at], *switches)
+        up_switch, out_switch = ([words[i] for i in at] for words in (self.up_switch, self.out_switch))
+        return Networks(
+            of(self.up),
+            of(self.out),
+            self.up_radix_count[at],
+            self.out_radix_count[at],
+            up_switch,
+            out_switch,
+            self.exchange_ratio[at],
+        )
 
 
 def switch_words(candidates: Candidates, prefix: str) -> list[str]:
@@ -84,7 +97,12 @@ def networks(
             **_facts(catalog, out_kind),
         )
     )
-    return Networks(up, out, up_radix, out_radix, up_switch, out_switch)
+    facts = _facts(catalog, up_kind)
+    ranks = np.minimum(np.minimum(domain, cluster_count), EXCHANGE_COUNT)
+    torus = facts["torus_dimensions_count"]
+    around = np.maximum(torus_hops_count(ranks, np.maximum(torus, 1.0)), 1.0)
+    exchange = np.where(torus > 0.0, around, up.all_to_all_ratio)
+    return Networks(up, out, up_radix, out_radix, up_switch, out_switch, exchange)
 
 
 def _radix(catalog: Catalog, switches: list[str], port_gbps: Array) -> Array:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from codesign.candidates import Candidates, assemble_rows, platform_candidates
 from codesign.catalog import Catalog, load_catalog
 from codesign.catalog.platforms import load_platforms
-from codesign.evaluation import Evaluation, evaluate, evaluate_machines, largest_job
+from codesign.errors import SpaceError
+from codesign.evaluation import Evaluation, check_question, evaluate, evaluate_machines, largest_job
 from codesign.hardware import hardware
 from codesign.metrics import METRICS
 from codesign.shadow import RESOURCES, perturbed, shadow
@@ -211,3 +212,26 @@ def test_expert_decode_cares_about_the_domain_in_a_middle_band_of_interactivity(
     assert gains[20.0] > 1.2
     assert abs(gains[400.0] - 1.0) < 0.02
     assert fastest_ms[3.0][0] / fastest_ms[3.0][1] == pytest.approx(1.0, abs=0.05)  # nothing reaches 3 ms
+
+
+def test_a_torus_pays_for_exchanges_and_a_faster_link_moves_them() -> None:
+    """Uniform traffic of a torus shares its links with everybody it passes; ring traffic does not."""
+    asked = load_space("training_moe")
+    base = {"scale_up_domain_count": 64, "scale_up_medium": "co_packaged_optics"}
+    rows = [{**base, "scale_up_topology": kind, "scale_up_lanes_count": lanes}
+            for kind, lanes in (("switched", 36), ("torus_3d", 36), ("switched", 72))]  # fmt: skip
+    found = evaluate(assemble_rows(rows, asked), asked, catalog())
+    contention = np.asarray(found.hardware.fabric.scale_up.exchange_contention_ratio)
+    copies_gbps = np.asarray(found.hardware.fabric.dispatch.rate_gbps)
+    assert contention[1] == pytest.approx(3.0 * contention[0])  # 4 x 4 x 4 wrapped: three hops on average
+    assert copies_gbps[2] == pytest.approx(2.0 * copies_gbps[0])
+    step = found.metrics.step_s
+    assert step[1] > step[0] > step[2]
+
+
+@pytest.mark.parametrize("count", [1009, 3000])
+def test_a_job_that_no_layout_divides_is_refused_by_name(count: int) -> None:
+    asked = load_space("training_dense")
+    work = asked.workloads["pretrain"].model_copy(update={"accelerators_count": count, "global_batch_count": 7})
+    with pytest.raises(SpaceError, match="no layout divides"):
+        check_question(asked.model_copy(update={"workloads": {"pretrain": work}}), catalog())
