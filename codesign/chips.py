@@ -7,28 +7,12 @@ import numpy as np
 
 from codesign.catalog import Catalog
 from codesign.errors import CatalogError, nearest
-from codesign.memories import MemoryChoice, chosen_or, column, dram_device, memory_constants, memory_inputs
-from codesign.model.chip.chain import Chip, ChipInputs, chip
+from codesign.memories import chosen_or, column
+from codesign.model.chip.chain import Chip, ChipInputs
 from codesign.model.chip.energy import array_pj_per_flop
 from codesign.model.chip.power import Activity, PowerInputs
 from codesign.model.memory.chain import MemorySystem
 from codesign.units import Array, Numeric
-
-__all__ = [
-    "BASES",
-    "PUBLISHED",
-    "ChipChoice",
-    "MemoryChoice",
-    "chip_inputs",
-    "column",
-    "dram_device",
-    "gemm_activity",
-    "memory_constants",
-    "memory_inputs",
-    "power_inputs",
-    "published_parts",
-]
-
 
 #: Words of a base chip: core, compute node, I/O node, links, die-to-die class. The numbers are in the catalog.
 BASES: dict[str, tuple[str, str, str, str, str]] = {
@@ -41,6 +25,16 @@ BASES: dict[str, tuple[str, str, str, str, str]] = {
     "ironwood": ("core_systolic", "n3", "n3", "nvlink4", "ucie_advanced"),
 }
 _STACKED_BASES = ("mi300x", "mi355x")
+#: facts of a core, and of the blocks every chip shares (blocks.yaml)
+_CORE = (
+    "sublanes_count", "macs_count", "fp8_ratio", "fp4_ratio", "int8_ratio", "integer_units_count",
+    "single_units_count", "double_units_count", "control_lanes_count", "register_bytes", "local_bytes",
+    "network_transistors_count",
+)  # fmt: skip
+_BLOCKS = (
+    "double_transistors_count", "integer_transistors_count", "control_transistors_count",
+    "register_transistors_count", "local_array_frac", "shared_array_frac", "buffer_array_frac",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,44 +115,12 @@ def chip_inputs(catalog: Catalog, choice: ChipChoice) -> ChipInputs:
     def base(fact: str) -> Array:
         return column(catalog, "packages_geometry", words.base, fact)
 
-    def block(names: Sequence[str], fact: str) -> Array:
-        return column(catalog, "blocks", names, fact)
-
     io_dies = np.where(np.asarray(choice.io_dies_count) < 0.0, base("io_dies_count"), choice.io_dies_count)
     stacked = np.array([name in _STACKED_BASES for name in words.base], dtype=np.float64)
     compute_dies = chosen_or(choice.compute_dies_count, base("compute_dies_count"))
     # scaling is of the package; spreading the same cores over more dies keeps their number
     cores = base("cores_count") * base("compute_dies_count") / compute_dies * choice.compute_scale_frac
     stacks = np.asarray(choice.memory_stacks_count, dtype=np.float64)
-    core_facts = {
-        name: block(words.core, name)
-        for name in (
-            "sublanes_count",
-            "macs_count",
-            "fp8_ratio",
-            "fp4_ratio",
-            "int8_ratio",
-            "integer_units_count",
-            "single_units_count",
-            "double_units_count",
-            "control_lanes_count",
-            "register_bytes",
-            "local_bytes",
-            "network_transistors_count",
-        )
-    }
-    shared_blocks = {
-        name: catalog.value("blocks", "transistors", name)
-        for name in (
-            "double_transistors_count",
-            "integer_transistors_count",
-            "control_transistors_count",
-            "register_transistors_count",
-            "local_array_frac",
-            "shared_array_frac",
-            "buffer_array_frac",
-        )
-    }
     return ChipInputs(
         compute_dies_count=compute_dies,
         io_dies_count=io_dies,
@@ -174,8 +136,8 @@ def chip_inputs(catalog: Catalog, choice: ChipChoice) -> ChipInputs:
         memory_transistors_count=stacks * column(catalog, "memory", words.memory, "controller_transistors_count"),
         die_to_die_rate_gbps=chosen_or(choice.die_to_die_rate_gbps, base("die_to_die_rate_gbps")),
         **_die_to_die(catalog, words.die_to_die),
-        **core_facts,
-        **shared_blocks,
+        **{name: column(catalog, "blocks", words.core, name) for name in _CORE},
+        **{name: catalog.value("blocks", "transistors", name) for name in _BLOCKS},
         **_node_columns(catalog, words),
         **_link_columns(catalog, choice, words),
         **_geometry(catalog, choice),
@@ -297,50 +259,3 @@ def gemm_activity(catalog: Catalog, dies: Chip, memory: MemorySystem, link_rate_
             np.asarray(dies.die_to_die_edge_mm) > 0.0, load["memory_frac"] * memory.peak_rate_gbps, 0.0
         ),
     )
-
-
-#: Parts that are published in enough detail to compose: accelerator -> base chip, memory kind.
-PUBLISHED: dict[str, tuple[str, str]] = {
-    "a100-sxm-80gb": ("a100", "hbm2e"),
-    "h100-sxm": ("h100", "hbm3"),
-    "h200-sxm": ("h100", "hbm3e"),
-    "b200-sxm": ("b200", "hbm3e"),
-    "gb200": ("b200", "hbm3e"),
-    "mi300x": ("mi300x", "hbm3"),
-    "mi355x": ("mi355x", "hbm3e"),
-}
-
-
-def published_parts(catalog: Catalog, accelerators: Sequence[str]) -> tuple[ChipChoice, MemoryChoice]:
-    """Choices that describe parts on sale: pin rate and clock are those that give the printed rates.
-
-    Raises:
-        CatalogError: a part is not published in enough detail.
-    """
-    unknown = next((name for name in accelerators if name not in PUBLISHED), None)
-    if unknown is not None:
-        raise CatalogError(f"chips: no composition of {unknown!r}{nearest(unknown, PUBLISHED)}")
-    parts = [PUBLISHED[name] for name in accelerators]
-    bases, kinds = [part[0] for part in parts], [part[1] for part in parts]
-    stacks = column(catalog, "parts", accelerators, "memory_stacks_count")
-    sites = column(catalog, "packages_geometry", bases, "memory_sites_count")
-    rate_gbps = column(catalog, "accelerators", accelerators, "memory_rate_tbytes_per_s") * 8e3
-    pins = stacks * column(catalog, "memory", kinds, "data_pins_count")
-    nodes = [BASES[base][1] for base in bases]
-    memory = MemoryChoice(
-        kind=kinds,
-        stacks_count=stacks,
-        pin_rate_gbps=rate_gbps / pins,
-        path_pj_per_bit=column(catalog, "nodes", nodes, "memory_path_pj_per_bit"),
-    )
-    plain = chip_inputs(catalog, ChipChoice(base=bases, memory_kind=kinds, memory_stacks_count=sites, clock_ghz=1.0))
-    one_ghz_gflops = np.asarray(chip(plain).bf16_peak_gflops)
-    clock_ghz = column(catalog, "accelerators", accelerators, "bf16_peak_tflops") * 1e3 / one_ghz_gflops
-    choice = ChipChoice(
-        base=bases,
-        memory_kind=kinds,
-        memory_stacks_count=sites,
-        clock_ghz=clock_ghz,
-        power_cap_w=column(catalog, "accelerators", accelerators, "board_power_w"),
-    )
-    return choice, memory

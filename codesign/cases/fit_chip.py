@@ -5,17 +5,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import least_squares
 
+from codesign.cases.published_parts import PUBLISHED, published_parts
 from codesign.catalog import Catalog
-from codesign.chips import (
-    PUBLISHED,
-    chip_inputs,
-    column,
-    gemm_activity,
-    memory_constants,
-    memory_inputs,
-    power_inputs,
-    published_parts,
-)
+from codesign.chips import chip_inputs, gemm_activity, power_inputs
+from codesign.memories import column, memory_constants, memory_inputs
 from codesign.model.chip.chain import chip
 from codesign.model.chip.power import package_w
 from codesign.model.memory.chain import memory_system

@@ -8,9 +8,9 @@ import pytest
 from codesign.candidates import platform_candidates
 from codesign.catalog import Catalog
 from codesign.catalog.platforms import check_platforms, load_platform, load_platforms
-from codesign.chips import BASES, ChipChoice, chip_inputs, column, memory_constants, memory_inputs
+from codesign.chips import BASES, ChipChoice, chip_inputs
 from codesign.errors import CatalogError
-from codesign.memories import MemoryChoice
+from codesign.memories import MemoryChoice, column, memory_constants, memory_inputs
 from codesign.model.chip.chain import Chip, chip
 from codesign.model.memory.chain import MemorySystem, memory_system
 from codesign.parameters import BY_NAME, PARAMETERS

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesign.cases.fit_chip import AREA_PARTS, area_error
+from codesign.cases.published_parts import published_parts
 from codesign.catalog import Catalog, load_catalog
-from codesign.chips import ChipChoice, chip_inputs, published_parts
+from codesign.chips import ChipChoice, chip_inputs
 from codesign.model.chip.chain import Chip, ChipInputs, chip
 from codesign.model.chip.compute import base_die_mm2, peak_gflops
 

@@ -9,15 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesign.cases.fit_chip import POWER_PARTS, power_error
+from codesign.cases.published_parts import published_parts
 from codesign.catalog import Catalog, load_catalog
-from codesign.chips import (
-    chip_inputs,
-    gemm_activity,
-    memory_constants,
-    memory_inputs,
-    power_inputs,
-    published_parts,
-)
+from codesign.chips import chip_inputs, gemm_activity, power_inputs
+from codesign.memories import memory_constants, memory_inputs
 from codesign.model.chip.chain import chip
 from codesign.model.chip.energy import board_w, voltage_frac
 from codesign.model.chip.power import (
