@@ -117,8 +117,8 @@ def check_question(space: Space, catalog: Catalog) -> None:
             raise SpaceError(f"{space.name}: workloads: {name}: no precision {work.precision!r}{hint}")
         if isinstance(work, Training) and not has_layout(work):
             raise SpaceError(
-                f"{space.name}: workloads: {name}: no layout divides {work.global_batch_count} sequences of "
-                f"{work.model} over {work.accelerators_count} accelerators; a power of two, or a divisor of the batch, does"
+                f"{space.name}: workloads: {name}: no layout divides {work.global_batch_count} sequences over "
+                f"{work.accelerators_count} accelerators; try a power of two, or a divisor of the batch"
             )
     for name, direction in space.objectives.items():
         better = metric(name, f"{space.name}: objectives").better

@@ -16,7 +16,7 @@ from codesign.evaluation import Evaluation, check_question, evaluate, evaluate_m
 from codesign.hardware import hardware
 from codesign.metrics import METRICS
 from codesign.shadow import RESOURCES, perturbed, shadow
-from codesign.space import Space, load_space, shipped_spaces
+from codesign.space import Space, Value, load_space, shipped_spaces
 from codesign.study.coding import Coding
 from codesign.study.problem import recipe_of
 
@@ -217,7 +217,7 @@ def test_expert_decode_cares_about_the_domain_in_a_middle_band_of_interactivity(
 def test_a_torus_pays_for_exchanges_and_a_faster_link_moves_them() -> None:
     """Uniform traffic of a torus shares its links with everybody it passes; ring traffic does not."""
     asked = load_space("training_moe")
-    base = {"scale_up_domain_count": 64, "scale_up_medium": "co_packaged_optics"}
+    base: dict[str, Value] = {"scale_up_domain_count": 64, "scale_up_medium": "co_packaged_optics"}
     rows = [{**base, "scale_up_topology": kind, "scale_up_lanes_count": lanes}
             for kind, lanes in (("switched", 36), ("torus_3d", 36), ("switched", 72))]  # fmt: skip
     found = evaluate(assemble_rows(rows, asked), asked, catalog())
