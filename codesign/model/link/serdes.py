@@ -144,7 +144,7 @@ def dispersion_ratio(
 @empirical("pychopmarg.csv")
 def echo_ratio(
     nyquist_ghz: Numeric,
-    connectors_count: Numeric,
+    plugs_db: Numeric,
     sections_count: Numeric,
     taps_count: Numeric,
     reference_ghz: Numeric,
@@ -156,18 +156,18 @@ def echo_ratio(
 ) -> Numeric:
     """Intersymbol interference that reflections leave: grows with frequency and connectors, falls slowly with the taps.
 
-    Discontinuities are capacitive, so they reflect more at higher frequency; echoes come late, so that only long
-    equalisers reach them.
+    Discontinuities are capacitive, so they reflect more at higher frequency, and a connector that loses more reflects
+    more; echoes come late, so that only long equalisers reach them.
 
     Args:
         nyquist_ghz: Half the symbol rate. [GHz], > 0
-        connectors_count: Mated connectors on the way. [count]
+        plugs_db: Loss of all mated connectors at that frequency. [dB]
         sections_count: Line sections of the packages on the way, each of its own impedance. [count]
         taps_count: Taps of the receiver's equaliser. [count], >= 0
         reference_ghz: Frequency at which the reference echo holds. [GHz], > 0
         reference_echo_ratio: Echo over signal there without connectors, sections and taps. [1]
         echo_exponent_ratio: Exponent of the frequency. [1]
-        connector_weight_ratio: What each connector adds. [1]
+        connector_weight_ratio: What each decibel of connector loss adds. [1]
         section_weight_ratio: What each section adds. [1]
         echo_memory_count: Taps that cut the echo by e. [count], > 0
 
@@ -180,7 +180,7 @@ def echo_ratio(
     >>> round(float(echo_ratio(50.0, 2.0, 4.0, 0.0, 50.0, 0.001, 2.0, 0.5, 0.25, 20.0)), 6)
     0.003
     """
-    steps = 1.0 + connector_weight_ratio * connectors_count + section_weight_ratio * sections_count
+    steps = 1.0 + connector_weight_ratio * plugs_db + section_weight_ratio * sections_count
     size = (nyquist_ghz / reference_ghz) ** echo_exponent_ratio * steps
     return reference_echo_ratio * size * np.exp(-taps_count / echo_memory_count)
 

@@ -15,8 +15,8 @@ from codesign.model.link.serdes import (
     jitter_ratio,
     noise_enhancement_db,
     quantisation_ratio,
-    relative_noise_ratio,
     receiver_noise_ratio,
+    relative_noise_ratio,
     slicer_snr_db,
 )
 from codesign.units import Numeric
@@ -124,8 +124,9 @@ def noise_ratio(
         loss, np.minimum(package_loss_db(channel, nyquist), loss), serdes.taps_count, fit.reference_loss_db,
         serdes.uncorrected_ratio, fit.dispersion_exponent_ratio, fit.package_weight_ratio, fit.memory_count,
     )  # fmt: skip
+    plugs = connector_loss_db(nyquist, channel.connectors_count, channel.connector_db, channel.connector_ghz)
     echo = echo_ratio(
-        nyquist, channel.connectors_count, channel.sections_count, serdes.taps_count, fit.reference_ghz,
+        nyquist, plugs, channel.sections_count, serdes.taps_count, fit.reference_ghz,
         serdes.reference_echo_ratio, fit.echo_exponent_ratio, fit.connector_weight_ratio, fit.section_weight_ratio,
         fit.echo_memory_count,
     )  # fmt: skip
