@@ -64,7 +64,8 @@ def test_the_digest_depends_on_names_and_content(shipped: Path) -> None:
     assert digest_of(shipped) != before
 
 
-def test_only_the_shipped_catalog_is_kept(shipped: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("shipped")
+def test_only_the_shipped_catalog_is_kept(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "memory.yaml").write_text("{}", encoding="utf-8")
