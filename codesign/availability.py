@@ -42,7 +42,9 @@ def sustained(
 
 def _availability(work: Training | Serving, hardware: Hardware, nets: Networks, catalog: Catalog) -> Availability:
     c, own = hardware.candidates, hardware.own
-    rate = {part: catalog.value("failures", part, "stop_fit") for part in ("accelerator", "stack", "host", "nic", "switch")}
+    rate = {
+        part: catalog.value("failures", part, "stop_fit") for part in ("accelerator", "stack", "host", "nic", "switch")
+    }
     domain = c.numbers("scale_up_domain_count")
     components = Components(
         accelerators_count=float(work.accelerators_count),

@@ -14,7 +14,7 @@ from codesign.units import Array
 
 @dataclass(frozen=True, slots=True)
 class MetricKind:
-    """A result that may be an objective or be limited: its better direction, and its value where no throughput exists."""
+    """A result that may be an objective or be limited: its better direction, its value where no throughput exists."""
 
     better: Literal["minimize", "maximize"]
     worst: float

@@ -13,7 +13,7 @@ from codesign.space import Value
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One decision: a word from ``words`` or from the names of a catalog ``kind``, or a number between ``low`` and ``high``."""
+    """One decision: a word from ``words`` or a catalog ``kind``, or a number between ``low`` and ``high``."""
 
     name: str
     meaning: str
@@ -103,7 +103,9 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("compute_dies_count", "compute dies per package", 1, 16, True),
     Parameter("io_dies_count", "I/O dies that carry the SerDes; 0 keeps them on the compute dies", 0, 16, True),
     Parameter("die_to_die", "interface between dies of a package", kind="die_to_die"),
-    Parameter("package", "how dies and stacks are joined", words=("cowos_s", "cowos_l", "fan_out", "emib", "organic", "soic")),
+    Parameter(
+        "package", "how dies and stacks are joined", words=("cowos_s", "cowos_l", "fan_out", "emib", "organic", "soic")
+    ),
     Parameter("host", "host and rack around the accelerators", words=("hgx_8", "nvl72", "custom_rack")),
     Parameter("cooling", "cooling of the package", words=("air", "liquid")),
     Parameter("power_cap_w", "power the package may draw", 50, 5000),

@@ -99,7 +99,8 @@ def test_a_database_of_another_application_is_left_alone(capsys: pytest.CaptureF
 
 
 def test_help_and_import_stay_light() -> None:
-    heavy = "import sys, codesign.cli; print([m for m in ('numpy', 'pydantic', 'optuna', 'ray', 'sqlalchemy') if m in sys.modules])"
+    names = "'numpy', 'pydantic', 'optuna', 'ray', 'sqlalchemy'"
+    heavy = f"import sys, codesign.cli; print([m for m in ({names}) if m in sys.modules])"
 
     found = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
 

@@ -13,11 +13,11 @@ from codesign.space import parse_space
 from codesign.study.problem import SpaceProblem
 
 JUNK = (".nan", ".inf", "-1", "0", "1e400", "true", "null", "[]", "{}", "x", "''", "99999999999999999999", "[1, a]",
-        "{low: 9, high: 1}", "{choices: []}", "!!python/name:os.system", "&a", "*a", "2026-01-01", "0x1F", "no")  # fmt: skip
+        "{low: 9, high: 1}", "{choices: []}", "!!python/name:os.system", "&a", "*a", "2026-01-01", "0x1F",
+        "no")  # fmt: skip
 MUTATIONS_COUNT = 2400
-PLACE = re.compile(
-    r"(fuzz\.yaml:\d+|fuzz\.yaml|: (base|vary|fix|workloads|scenario|objectives|constraints|baselines|mapping)\b)"
-)
+KEYS = "base|vary|fix|workloads|scenario|objectives|constraints|baselines|mapping"
+PLACE = re.compile(rf"(fuzz\.yaml|: ({KEYS})\b)")
 
 
 def dropped_line(rng: random.Random, lines: list[str]) -> list[str]:
@@ -90,12 +90,19 @@ def test_a_damaged_file_is_refused_in_a_sentence_that_names_the_place(seed: int,
         for _ in range(rng.choice((1, 1, 1, 2, 3))):
             lines = rng.choice(MUTATIONS)(rng, lines) or [""]
         text = "\n".join(lines)
-        try:
-            SpaceProblem(parse_space(text, "fuzz.yaml"), text, catalog)
-        except CodesignError as error:
+        said = complaint(text, catalog)
+        if said is not None:
             refused += 1
-            assert PLACE.search(str(error)), f"no place in: {error}\n{text}"
-            assert "Traceback" not in str(error)
-            assert len(str(error).splitlines()) <= 10
+            assert PLACE.search(said), f"no place in: {said}\n{text}"
+            assert "Traceback" not in said
+            assert len(said.splitlines()) <= 10
 
     assert refused > MUTATIONS_COUNT // 8 // 3
+
+
+def complaint(text: str, catalog: Catalog) -> str | None:
+    try:
+        SpaceProblem(parse_space(text, "fuzz.yaml"), text, catalog)
+    except CodesignError as error:
+        return str(error)
+    return None

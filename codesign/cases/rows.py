@@ -40,9 +40,9 @@ class Predictions:
     """What the model says about every row of a `CaseRows`.
 
     ``metrics`` maps a compared column to ``(predicted, measured)``, both ``(n,)`` in the unit of that column; NaN in
-    ``measured`` means that the row is not compared on it. ``refused`` holds a reason or None for each row; a row that is
-    not refused must have a finite prediction wherever it has a measured value. ``labels`` are columns that only the model
-    can tell, such as the ``class`` of a serving row; cases carry them and groups are given by ``class``.
+    ``measured`` means that the row is not compared on it. ``refused`` holds a reason or None for each row; a row that
+    is not refused must have a finite prediction wherever it has a measured value. ``labels`` are columns that only the
+    model can tell, such as the ``class`` of a serving row; cases carry them and groups are given by ``class``.
     """
 
     metrics: dict[str, tuple[Array, Array]]

@@ -38,8 +38,7 @@ def check(
         return
     from codesign.views.explain import refusals_table
 
-    show(
-        f"{report['space']}: sound. {report['parameters']} parameters vary; of {report['samples']} uniform samples "
-        f"{100 * report['feasible_as_asked_frac']:.0f} % can be built as asked, {100 * report['feasible_frac']:.0f} % after repair."
-    )
+    as_asked, repaired = 100 * report["feasible_as_asked_frac"], 100 * report["feasible_frac"]
+    show(f"{report['space']}: sound. {report['parameters']} parameters vary; of {report['samples']} uniform samples "
+         f"{as_asked:.0f} % can be built as asked, {repaired:.0f} % after repair.")  # fmt: skip
     show(refusals_table({"refusals": report["refusals"]}))

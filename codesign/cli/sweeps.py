@@ -53,7 +53,8 @@ def run(
 def _print(summary: dict[str, Any]) -> None:
     from codesign.views.explain import refusals_table, rows_table
 
-    show(f"{summary['done_count']:,} of {summary['points_count']:,} points, {summary['feasible_count']:,} feasible: {summary['folder']}")
+    done, feasible = summary["done_count"], summary["feasible_count"]
+    show(f"{done:,} of {summary['points_count']:,} points, {feasible:,} feasible: {summary['folder']}")
     show(rows_table("best", summary["top"][:10]))
     show(refusals_table({"refusals": {rule: n for rule, n in summary["refusals"].items() if n}}))
     if summary["promoted_to"]:

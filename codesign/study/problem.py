@@ -18,6 +18,7 @@ from codesign.catalog import Catalog, load_catalog
 from codesign.catalog.platforms import load_platform, load_platforms
 from codesign.errors import SpaceError
 from codesign.evaluation import Evaluation, check_question, evaluate, physical_violations, rules_of
+from codesign.jsons import dump
 from codesign.parameters import BY_NAME
 from codesign.shadow import shadow
 from codesign.space import Choices, Range, Space, load_space, parse_space, shipped_spaces
@@ -27,7 +28,6 @@ from codesign.study.problem_protocol import Direction, Evaluated
 from codesign.study.repair import Change, Row, repair
 from codesign.study.repair_moves import moves_of, orders_of
 from codesign.units import Array
-from codesign.jsons import dump
 
 Value = study_parameters.Value
 
@@ -215,7 +215,7 @@ def recipe_of(name_or_path: str) -> SpaceRecipe:
 
 
 def sample_feasibility(name_or_path: str, samples: int, seed: int = 0) -> dict[str, Any]:
-    """Check a space and say what share of uniform samples can be built, as asked and after repair, and which rules bind."""
+    """Check a space; what share of uniform samples can be built, as asked and after repair, and which rules bind."""
     problem = recipe_of(name_or_path)()
     coding = Coding(problem.parameters)
     unit = np.random.default_rng(seed).random((samples, len(coding.names)))

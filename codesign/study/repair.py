@@ -1,8 +1,8 @@
 """Repair before refusal: a stated order of moves to the nearest design that breaks no rule.
 
-Each rule names the moves that help against it, best first. A move shifts one parameter one step in the one direction that
-parameter may ever be shifted, within what the space lets it be. So repair ends, and what it returns it would leave alone:
-``repair(repair(x)) == repair(x)``. Parameters the space fixes are never touched.
+Each rule names the moves that help against it, best first. A move shifts one parameter one step in the one direction
+that parameter may ever be shifted, within what the space lets it be. So repair ends, and what it returns it would leave
+alone: ``repair(repair(x)) == repair(x)``. Parameters the space fixes are never touched.
 """
 
 from collections.abc import Callable, Mapping, Sequence

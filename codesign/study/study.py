@@ -141,7 +141,10 @@ class Study:
     def _next(self, best: Mapping[str, Any] | None) -> list[str]:
         where = "" if self.storage == DEFAULT_STORAGE else f" --storage {self.storage}"
         if best is None:
-            return [f"codesign space check {self._recipe().name}", f"codesign study run {self._recipe().name} --extend 100{where}"]
+            return [
+                f"codesign space check {self._recipe().name}",
+                f"codesign study run {self._recipe().name} --extend 100{where}",
+            ]
         return [
             f"codesign study show {self.name} --trial {best['number']}{where}",
             f"codesign study run {self._recipe().name} --study {self.name} --extend 100{where}",
@@ -152,7 +155,7 @@ class Study:
         """The best feasible trial.
 
         Raises:
-            InfeasibleError: nothing feasible was found; the message names the rules that refuse most and the smallest miss.
+            InfeasibleError: nothing feasible was found; the message names the rules that refuse most.
         """
         summary = self.summary()
         if summary["best"] is not None:
@@ -160,7 +163,9 @@ class Study:
             return found
         refusals = sorted(summary["refusals"].items(), key=lambda item: -item[1])
         shown = ", ".join(f"{rule} ({count} of {summary['trials']})" for rule, count in refusals[:3])
-        raise InfeasibleError(f"study {self.name!r}: nothing feasible in {summary['trials']} trials; refused by {shown}")
+        raise InfeasibleError(
+            f"study {self.name!r}: nothing feasible in {summary['trials']} trials; refused by {shown}"
+        )
 
     def trial(self, number: int) -> dict[str, Any]:
         """One trial in full.
