@@ -100,7 +100,8 @@ def run_sweep(
         points_count: How many candidates; needed once. A grid that is smaller is done whole.
         method: ``grid``, ``random`` or ``sobol``.
         chunk_count: Candidates per file and per piece of work.
-        folder: Where the files go; default: beside the SQLite file, or in ``.codesign/sweeps``.
+        folder: Where sweeps go, each in a folder of its name; default: beside the SQLite file, or
+            ``.codesign/sweeps``.
         pool: Workers; this process if not given. It is closed at the end.
         on_progress: Called after every chunk.
     """
@@ -355,7 +356,7 @@ def _open(
         raise UsageError(f"no sweep method {method!r}{nearest(method, METHODS)}")
     check_parameters(problem.parameters)
     path = store.database.path
-    home = folder or (Path(f"{path}.sweeps") if path is not None else Path(".codesign/sweeps")) / name
+    home = (folder or (Path(f"{path}.sweeps") if path is not None else Path(".codesign/sweeps"))) / name
     return sweeps.create(
         {
             "name": name,

@@ -25,7 +25,8 @@ from codesign.study.executor import Finished, Outcome
 from codesign.study.parameters import Value
 from codesign.study.problem_protocol import Evaluated, Problem, ProblemRecipe, check_evaluated
 
-_LONGEST_FOLDER = 38  # Ray puts sockets below its folder, and a socket's path ends at 107 characters
+_LONGEST_FOLDER = 43  # Ray puts sockets below its folder, and a socket's path ends at 107 characters
+_RUN_FOLDER = Path(".codesign")
 _OBJECT_STORE_BYTES = 100_000_000
 _CLUSTER_MB, _WORKER_MB = 700, 250  # what a local cluster needs before and per worker; measured 1.2 GB with two
 _token = secrets.token_hex(32)  # one per process: Ray remembers the first it saw
@@ -255,14 +256,13 @@ class RayPool:
             )
 
     def _own_environment(self) -> None:
-        folder = (self._folder or Path(tempfile.gettempdir())).absolute()
+        folder = (self._folder or _RUN_FOLDER).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        inside = folder if len(str(folder)) <= _LONGEST_FOLDER - 20 else None
-        if self._folder is not None:
-            for left in folder.glob("ray-*-*"):  # of drivers that were killed
-                if not Path(f"/proc/{left.name.split('-')[1]}").exists():
-                    shutil.rmtree(left, ignore_errors=True)
-        self._scratch = Path(tempfile.mkdtemp(prefix=f"ray-{os.getpid()}-", dir=inside or "/tmp"))
+        inside = folder if len(str(folder)) <= _LONGEST_FOLDER - 19 else None  # else a temporary one, also removed
+        for left in folder.glob("r[0-9]*-*"):  # of drivers that were killed
+            if not Path(f"/proc/{left.name[1:].split('-')[0]}").exists():
+                shutil.rmtree(left, ignore_errors=True)
+        self._scratch = Path(tempfile.mkdtemp(prefix=f"r{os.getpid()}-", dir=inside or "/tmp"))
         token = self._scratch / "token"
         token.touch(mode=0o600)
         token.write_text(_token)
