@@ -48,7 +48,7 @@ def _bar() -> Iterator[Callable[[int, int, str, Any], None]]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda done, total, text, now: console.print(f"{done}/{total}  {text}  {_rate(now)}", highlight=False)
+        yield lambda done, total, text, now: console.print(f"{done}/{total}  {text}  {_rate(now)}", soft_wrap=True)
         return
     columns = (BarColumn(24), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
