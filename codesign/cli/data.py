@@ -45,16 +45,26 @@ def validate(
     files: Annotated[list[Path] | None, typer.Argument(help="Case files; default: every file shipped.")] = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write cases and groups to this file.")] = None,
     by: Annotated[list[str] | None, typer.Option(help="Group by this column too; repeatable.")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the accuracy page (Markdown) here, its plots in a folder beside it.")
+    ] = None,
 ) -> None:
     """Replay measured and reference cases through the model and print the accuracy figures."""
     from codesign.cases.validate import shipped_files
     from codesign.cases.validate import validate as replay
 
-    report = replay(files or shipped_files(), by=by or [])
+    chosen = files or shipped_files()
+    report = replay(chosen, by=by or [])
     if json_out is not None:
         from codesign.cases.validate import write_report
 
         write_report(report, json_out)
+    if page is not None:
+        from codesign.catalog import load_catalog
+        from codesign.views.accuracy_files import write_accuracy
+
+        written = write_accuracy(report, chosen, page, load_catalog())
+        show(f"wrote {page} and {len(written) - 1} plots")
     from codesign.views.accuracy import group_table
 
     show(group_table(report["groups"]))
@@ -65,12 +75,14 @@ def calibrate(
     write: Annotated[
         bool, typer.Option("--write", help="Write the constants into the catalog's calibration files.")
     ] = False,
+    as_list: Annotated[bool, typer.Option("--list", help="Only list the stored constants; refit nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Refit the model's constants from their rows, and show them beside the stored ones."""
-    from codesign.cases.calibrate import refit
+    from codesign.cases.calibrate import constant_rows, refit
+    from codesign.catalog import load_catalog
 
-    rows = refit(laws or [], write=write)
+    rows = constant_rows(load_catalog(), laws or []) if as_list else refit(laws or [], write=write)
     if as_json:
         print_json(rows)
         return

@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 WORST_COUNT = 20
+MOST_SOURCES = 3  # rows of a constant named one by one
 Row = Mapping[str, Any]
 
 NOT_CLAIMED = """\
@@ -168,6 +169,8 @@ def _constants(rows: Sequence[Row]) -> list[list[str]]:
     for (law, name), group in names.items():
         values = sorted(float(row["value"]) for row in group)
         shown = f"{values[0]:.4g}" if values[0] == values[-1] else f"{values[0]:.4g} to {values[-1]:.4g}"
-        sources = "; ".join(dict.fromkeys(row["rows"] for row in group))
-        out.append([law, name, str(len(group)), f"{shown} {group[0]['unit']}", group[0]["meaning"], sources])
+        sources = list(dict.fromkeys(row["rows"] for row in group))
+        if len(sources) > MOST_SOURCES:
+            sources = [f"{file}, each group its own" for file in dict.fromkeys(rows.split(",")[0] for rows in sources)]
+        out.append([law, name, str(len(group)), f"{shown} {group[0]['unit']}", group[0]["meaning"], "; ".join(sources)])
     return out

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-SIZE, MARGIN = 420, 46
+SIZE, MARGIN = 420, 58
 LINES_COUNT = 8  # grid lines at most
 BANDS = ((1.0, "#333"), (1.25, "#aaa"), (0.8, "#aaa"))
 
@@ -51,8 +51,8 @@ def scatter_svg(pairs: Sequence[tuple[float, float]], title: str, unit: str, mos
     middle = SIZE / 2
     parts += [
         "</g>",
-        f'<text x="{middle}" y="{SIZE - 8}" text-anchor="middle">measured [{escape(unit)}]</text>',
-        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">predicted '
+        f'<text x="{middle}" y="{SIZE - 18}" text-anchor="middle">measured [{escape(unit)}]</text>',
+        f'<text x="11" y="{middle}" text-anchor="middle" transform="rotate(-90 11 {middle})">predicted '
         f"[{escape(unit)}]</text>",
         "</svg>",
     ]
