@@ -1,6 +1,6 @@
 """From catalog names to the numbers of the chip and power models. Looks up and converts; computes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -196,18 +196,11 @@ def _geometry(catalog: Catalog, choice: ChipChoice) -> dict[str, Numeric]:
 def power_inputs(catalog: Catalog, choice: ChipChoice, dies: Chip, memory: MemorySystem) -> PowerInputs:
     """Coefficients of the power model for the chips and memories of some candidates."""
     words = _words(choice)
-    macs = column(catalog, "blocks", words.core, "macs_count")
     ratio = column(catalog, "nodes", words.node, "energy_ratio")
     energy = {name: catalog.value("blocks", "energy", name) for name in catalog.technology("blocks", "energy")}
     supply = {name: catalog.value("blocks", "supply", name) for name in catalog.technology("blocks", "supply")}
     cooled = [f"cooling_{name or 'liquid'}" for name in (list(choice.cooling) or ["liquid"] * len(words.base))]
-    bf16 = array_pj_per_flop(
-        energy["array_data_pj_per_flop"],
-        energy["array_control_pj_per_flop"],
-        energy["array_control_macs_count"],
-        macs,
-        ratio,
-    )
+    bf16 = _array_pj_per_flop(energy, column(catalog, "blocks", words.core, "macs_count"), ratio)
     return PowerInputs(
         logic_mm2=dies.silicon_mm2 - dies.local_sram_mm2 - dies.shared_sram_mm2 - dies.buffer_mm2,
         sram_area_mm2=dies.local_sram_mm2 + dies.shared_sram_mm2 + dies.buffer_mm2,
@@ -239,6 +232,12 @@ def power_inputs(catalog: Catalog, choice: ChipChoice, dies: Chip, memory: Memor
         power_cap_w=chosen_or(choice.power_cap_w, column(catalog, "packages_geometry", words.base, "power_cap_w")),
         cooling_cap_w=column(catalog, "blocks", cooled, "cap_w"),
     )
+
+
+def _array_pj_per_flop(energy: Mapping[str, float], macs_count: Array, node_ratio: Array) -> Numeric:
+    """Energy of a 16-bit operation in the matrix units of some cores."""
+    data, control = energy["array_data_pj_per_flop"], energy["array_control_pj_per_flop"]
+    return array_pj_per_flop(data, control, energy["array_control_macs_count"], macs_count, node_ratio)
 
 
 def gemm_activity(catalog: Catalog, dies: Chip, memory: MemorySystem, link_rate_gbps: Numeric) -> Activity:
