@@ -108,7 +108,8 @@ def test_the_parts_of_a_step_sum_to_it_and_none_is_negative(catalog: Catalog, mo
     assert np.allclose(total(step), step.step_ns, rtol=1e-12, atol=0.0)
     for part in fields(step.parts):
         value = np.asarray(getattr(step.parts, part.name))
-        assert np.all(np.isfinite(value)) and np.all(value >= 0.0), part.name
+        assert np.all(np.isfinite(value)), part.name
+        assert np.all(value >= 0.0), part.name
     for part in fields(step.memory):
         assert np.all(np.asarray(getattr(step.memory, part.name)) >= 0.0), part.name
 
@@ -159,7 +160,7 @@ PUBLISHED = [
 @pytest.mark.published(
     source="korthikanti-2022",
     where="figures 1 and 7, as coded in the validation file of calculon-2024",
-    says="GiB of the first stage: parameters and optimizer; activations with tensor ranks; selective and sequence",
+    says="GiB of the first stage: parameters and optimizer; activations, plain; selective and sequence parallel",
 )
 @pytest.mark.parametrize(("model", "tp", "pp", "vp", "batch", "state", "plain", "selective"), PUBLISHED)
 def test_memory_of_the_first_stage_is_within_ten_percent_of_the_published(
