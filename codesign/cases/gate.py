@@ -1,7 +1,8 @@
 """Hold accuracy: fail when a figure is worse than the stored one beyond noise.
 
-``python -m codesign.cases.gate REPORT.json`` compares a report of ``codesign validate`` with ``data/figures.json``;
-``--store`` writes the report's figures there, which is a change that a reviewer sees.
+``python -m codesign.cases.gate REPORT.json`` compares a report of ``codesign validate`` with ``data/figures.json``, or
+the cases that ship with the project where no report is named; ``--store`` writes the figures there, which is a change
+that a reviewer sees.
 """
 
 import json
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codesign.cases.validate import shipped_files, validate
 from codesign.resources import case_data
 
 FIGURES = ("mape_pct", "median_ape_pct")
@@ -44,8 +46,8 @@ def worse(now: Mapping[str, Mapping[str, float]], held: Mapping[str, Mapping[str
 def main(arguments: Sequence[str]) -> int:
     """Compare, or store with ``--store``; 1 when something got worse."""
     store = "--store" in arguments
-    path = Path(next(word for word in arguments if not word.startswith("--")))
-    now = figures(json.loads(path.read_text(encoding="utf-8")))
+    named = [word for word in arguments if not word.startswith("--")]
+    now = figures(json.loads(Path(named[0]).read_text(encoding="utf-8")) if named else validate(shipped_files()))
     held_at = case_data() / "figures.json"
     if store:
         held_at.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n", encoding="utf-8")
