@@ -1,11 +1,13 @@
 """Number formats of a checkpoint by role, and the kernels, job and fabric that follow from them for serving."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from codesign.catalog import Catalog
+from codesign.engines import queue_constants, serving_software
 from codesign.fabrics import LIBRARIES, fabric_of
 from codesign.machines import (
     ACTIVATION_BYTES,
@@ -20,6 +22,8 @@ from codesign.model.fabric.tier import Fabric
 from codesign.model.kernels.gemm import GemmEngine
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.serving_inputs import ServingJob, ServingKernels
+from codesign.model.workload.serving_search import ServingSystem
+from codesign.transformers import transformer_of
 from codesign.units import Array
 
 UNLIMITED_NS = 1e15
@@ -151,3 +155,39 @@ def serving_fabric(catalog: Catalog, accelerators: Sequence[str], engines: Seque
     own = [engine if engine in LIBRARIES else "nccl" for engine in engines]
     exchange = ["deepep_ll" if engine != "trtllm" else "nvlinktwosided" for engine in engines]
     return fabric_of(catalog, accelerators, library=own, exchange=exchange)
+
+
+def serving_system(
+    catalog: Catalog,
+    model: str,
+    accelerators: Sequence[str],
+    engine: str = "trtllm",
+    precision: str = "fp8",
+    isl_count: float = 1024.0,
+    osl_count: float = 1024.0,
+    ttft_limit_ns: float = UNLIMITED_NS,
+    tpot_limit_ns: float = UNLIMITED_NS,
+) -> ServingSystem:
+    """One model and one kind of request on measured parts: plain numbers but for kernels and fabric, `(n,)` columns.
+
+    Raises:
+        CatalogError: a model, part or engine is unknown.
+    """
+    transformer = numbers_of(transformer_of([model]))
+    experts = float(np.asarray(transformer.experts_count))
+    formats = [formats_of(catalog, model, part, engine, precision, "", experts) for part in accelerators]
+    one = np.ones(1)
+    job = serving_job(isl_count * one, osl_count * one, 0.0 * one, formats[:1], one)
+    return ServingSystem(
+        transformer=transformer,
+        job=replace(numbers_of(job), ttft_limit_ns=ttft_limit_ns, tpot_limit_ns=tpot_limit_ns),
+        kernels=serving_kernels(catalog, accelerators, formats),
+        fabric=serving_fabric(catalog, accelerators, [engine] * len(accelerators)),
+        software=numbers_of(serving_software(catalog, [engine])),
+        queue=numbers_of(queue_constants(catalog, [engine])),
+    )
+
+
+def numbers_of(struct: Any) -> Any:
+    """A struct of columns of one row as a struct of plain numbers."""
+    return type(struct)(**{f.name: float(np.ravel(getattr(struct, f.name))[0]) for f in fields(struct) if f.init})

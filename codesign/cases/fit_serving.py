@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import least_squares
 
+from codesign.cases.inference import engines_of, refusals, replayed, ways_of
 from codesign.cases.rows import CaseRows, read_rows
 from codesign.cases.serving import bound, speculation_share
-from codesign.cases.inference import engines_of, refusals, replayed, ways_of
 from codesign.cases.serving_bind import ServingBatch, bind_tables
 from codesign.catalog import Catalog
 from codesign.engines import engine_of, queue_constants, serving_software
@@ -83,9 +83,7 @@ def table_residuals(catalog: Catalog) -> Residuals:
     refused = refusals(rows, catalog)
     grades, parts = rows.text("grade"), []
     for way in ("static", "full"):
-        mine = [
-            i for i, found in enumerate(ways_of(rows)) if found == way and grades[i] == "A" and refused[i] is None
-        ]
+        mine = [i for i, found in enumerate(ways_of(rows)) if found == way and grades[i] == "A" and refused[i] is None]
         chosen = rows.pick(mine)
         engines = engines_of(chosen, catalog)
         parts.append((way, chosen, engines, bind_tables(catalog, chosen, engines)))

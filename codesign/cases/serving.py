@@ -39,9 +39,7 @@ def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
     )
 
 
-def bound(
-    rows: CaseRows, catalog: Catalog
-) -> tuple[list[int], ServingBatch | None, list[str], list[str | None]]:
+def bound(rows: CaseRows, catalog: Catalog) -> tuple[list[int], ServingBatch | None, list[str], list[str | None]]:
     """Indices of the rows that can be modelled, their structs, the class of every row, and the refusals."""
     repaired = serving_rows(rows)
     transformer, unknown = transformer_from_rows(rows)

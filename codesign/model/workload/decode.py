@@ -5,7 +5,7 @@ import numpy as np
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.kernels.attention import decode_attention_ns
 from codesign.model.kernels.mla import mla_decode_ns
-from codesign.model.workload.forward_pass import ForwardPass, absent, forward_pass
+from codesign.model.workload.forward_pass import ForwardPass, absent_flag, forward_pass
 from codesign.model.workload.serving_inputs import Pool, ServingJob, ServingKernels, ServingSoftware
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Numeric
@@ -40,11 +40,11 @@ def decode_pass(
         definition: see `forward_pass`.
     """
     context = job.isl_count + 0.5 * job.osl_count
-    core = decode_core_ns(sequences_count, context, transformer, job, pool, kernels)
+    core = _decode_core_ns(sequences_count, context, transformer, job, pool, kernels)
     return forward_pass(sequences_count, sequences_count, core, transformer, job, pool, kernels, fabric, software)
 
 
-def decode_core_ns(
+def _decode_core_ns(
     sequences_count: Numeric,
     context_count: Numeric,
     transformer: Transformer,
@@ -56,30 +56,16 @@ def decode_core_ns(
 
     Windowed layers read at most their window, sparse attention what it selects; a recurrent layer reads and writes
     its state.
-
-    Args:
-        sequences_count: Sequences of one replica. [count], > 0
-        context_count: Tokens in the cache of each. [count], > 0
-        transformer: The model.
-        job: Number format of the cache.
-        pool: Parallel layout.
-        kernels: Kernel engines.
-
-    Returns:
-        Time of all layers. [ns]
-
-    Source:
-        definition: layers of each kind times their kernel.
     """
     t = transformer
     if np.all(t.mla_flag):
         core = _latent_core_ns(sequences_count, context_count, t, job, pool, kernels)
     else:
         core = _grouped_core_ns(sequences_count, context_count, t, job, pool, kernels)
-        if not absent(t.mla_flag):
+        if not absent_flag(t.mla_flag):
             latent = _latent_core_ns(sequences_count, context_count, t, job, pool, kernels)
             core = np.where(t.mla_flag > 0.0, latent, core)
-    if absent(t.linear_layers_count):
+    if absent_flag(t.linear_layers_count):
         return core
     traffic = 2.0 * sequences_count * t.state_bytes / pool.tp_count
     one_ns = kernels.attention.decode_launch_ns + traffic * kernels.attention.ns_per_byte
@@ -102,7 +88,7 @@ def _grouped_core_ns(
     heads, kv_heads = t.heads_count / tp, np.maximum(t.kv_heads_count / tp, 1.0)
     head_dim = np.maximum(t.head_dim_count, 1.0)
     seen = _selected(context, t)
-    if absent(t.windowed_layers_frac):
+    if absent_flag(t.windowed_layers_frac):
         one_ns = decode_attention_ns(sequences, seen, heads, kv_heads, head_dim, job.kv_bytes, engine)
         return t.attention_layers_count * one_ns
     near = np.where(t.windowed_layers_frac > 0.0, np.minimum(context, t.window_count), seen)
@@ -113,6 +99,6 @@ def _grouped_core_ns(
 
 def _selected(context: Numeric, t: Transformer) -> Numeric:
     """Tokens attention reads: all, or what sparse attention selects."""
-    if absent(t.sparse_context_count):
+    if absent_flag(t.sparse_context_count):
         return context
     return np.where(t.sparse_context_count > 0.0, np.minimum(context, t.sparse_context_count), context)

@@ -48,9 +48,7 @@ class ForwardPass:
 
 def added(first: ForwardPass, second: ForwardPass, second_ratio: Numeric = 1.0) -> ForwardPass:
     """Part by part, the first pass plus a multiple of the second."""
-    return ForwardPass(
-        *(getattr(first, f.name) + second_ratio * getattr(second, f.name) for f in fields(ForwardPass))
-    )
+    return ForwardPass(*(getattr(first, f.name) + second_ratio * getattr(second, f.name) for f in fields(ForwardPass)))
 
 
 def pass_ns(parts: ForwardPass) -> Numeric:
@@ -73,8 +71,21 @@ def pass_ns(parts: ForwardPass) -> Numeric:
     return compute + network + parts.head_ns + parts.gap_ns
 
 
-def absent(count: Numeric) -> bool:
-    """True where no row has any, so that a whole branch of work can be left out; the result is the same."""
+def absent_flag(count: Numeric) -> bool:
+    """True where no row has any, so that a whole branch of work can be left out; the result is the same.
+
+    Args:
+        count: How many there are. [count], >= 0
+
+    Returns:
+        Whether all are zero. [1]
+
+    Source:
+        definition: none at all.
+
+    >>> absent_flag(np.array([0.0, 2.0])), absent_flag(0.0)
+    (False, True)
+    """
     return not np.any(count)
 
 
@@ -113,16 +124,16 @@ def forward_pass(
     """
     t = transformer
     projection = t.attention_layers_count * _attention_projections_ns(tokens_count, t, job, pool, kernels)
-    if not absent(t.linear_layers_count):
+    if not absent_flag(t.linear_layers_count):
         projection = projection + t.linear_layers_count * _linear_projection_ns(tokens_count, t, job, pool, kernels)
     dense = 0.0 * projection
-    if not absent(t.dense_layers_count):
+    if not absent_flag(t.dense_layers_count):
         dense = t.dense_layers_count * _feed_forward_ns(tokens_count, t.ffn_count, t, job, pool, kernels)
     experts, exchange = 0.0 * dense, 0.0 * dense
-    if not absent(t.moe_layers_count):
+    if not absent_flag(t.moe_layers_count):
         experts = t.moe_layers_count * _experts_ns(tokens_count, t, job, pool, kernels, software)
         exchange = t.moe_layers_count * _exchange_ns(tokens_count, t, job, pool, fabric)
-        if not absent(t.shared_experts_count):
+        if not absent_flag(t.shared_experts_count):
             width = t.shared_experts_count * t.shared_ffn_count
             shared = _feed_forward_ns(tokens_count, np.maximum(width, 1.0), t, job, pool, kernels)
             dense = dense + np.where(width > 0.0, t.moe_layers_count * shared, 0.0)
@@ -157,7 +168,7 @@ def _attention_projections_ns(
     width = (heads * (1.0 + t.attention_gate_flag) + 2.0 * kv_heads) * head_dim
     grouped = gemm_ns(tokens_count, width, t.hidden_count, weight, activation, engine)
     grouped = grouped + gemm_ns(tokens_count, t.hidden_count, heads * head_dim, weight, activation, engine)
-    if absent(t.mla_flag):
+    if absent_flag(t.mla_flag):
         return grouped
     return np.where(t.mla_flag > 0.0, _latent_projections_ns(tokens_count, heads, t, job, engine), grouped)
 
@@ -194,8 +205,7 @@ def _feed_forward_ns(
     pool: Pool,
     kernels: ServingKernels,
 ) -> Numeric:
-    """One dense feed-forward on one rank, its width split over the attention group.
-    """
+    """One dense feed-forward on one rank, its width split over the attention group."""
     t, inner = transformer, np.maximum(inner_count / pool.tp_count, 1.0)
     weight, activation, engine = job.dense_weight_bytes, job.dense_activation_bytes, kernels.dense
     up = gemm_ns(tokens_count, (1.0 + t.gated_flag) * inner, t.hidden_count, weight, activation, engine)
@@ -255,9 +265,10 @@ def _exchange_ns(
 
 
 def _reductions_ns(tokens_count: Numeric, transformer: Transformer, pool: Pool, fabric: Fabric) -> Numeric:
-    """All-reduces of a pass: after every attention, and after every feed-forward that the attention group shares.
-    """
+    """All-reduces of a pass: after every attention, and after every feed-forward that the attention group shares."""
     t = transformer
+    if np.all(pool.tp_count <= 1.0):
+        return 0.0 * tokens_count
     inner = inner_count(pool.tp_count, 1.0, fabric.scale_up.domain_count)
     one_ns = all_reduce_ns(RESIDUAL_BYTES * t.hidden_count * tokens_count, pool.tp_count, inner, fabric)
     mixers = t.attention_layers_count + t.linear_layers_count
@@ -266,11 +277,12 @@ def _reductions_ns(tokens_count: Numeric, transformer: Transformer, pool: Pool, 
 
 
 def _stream_ns(tokens_count: Numeric, transformer: Transformer, pool: Pool, kernels: ServingKernels) -> Numeric:
-    """Element-wise traffic of a pass: two norms with residual, rotary and cache write, activation.
-    """
+    """Element-wise traffic of a pass: two norms with residual, rotary and cache write, activation."""
     t, tp = transformer, pool.tp_count
-    norms = 4.0 * t.hidden_count * (
-        t.attention_layers_count + t.linear_layers_count + t.dense_layers_count + t.moe_layers_count
+    norms = (
+        4.0
+        * t.hidden_count
+        * (t.attention_layers_count + t.linear_layers_count + t.dense_layers_count + t.moe_layers_count)
     )
     rotary = 2.0 * t.attention_layers_count * (t.heads_count + 2.0 * t.kv_heads_count) * t.head_dim_count / tp
     shared = t.moe_layers_count * t.shared_experts_count * t.shared_ffn_count
@@ -309,6 +321,10 @@ def kernels_count(transformer: Transformer) -> Numeric:
 
     Source:
         definition: counted from the layer.
+
+    >>> from codesign.model.workload.transformer import LLAMA_3_8B
+    >>> float(kernels_count(LLAMA_3_8B))
+    256.0
     """
     t = transformer
     mixers = t.attention_layers_count + t.linear_layers_count

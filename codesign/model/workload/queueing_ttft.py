@@ -59,12 +59,9 @@ def occupancy_frac(
     linear = (osl_count + wait_steps_count) * step_ns + wait_ns - slots_frac * osl_count * growth_ns
     constant = slots_frac * osl_count * step_ns
     root = np.sqrt(linear * linear + 4.0 * square * constant)
-    return np.where(linear > 0.0, 2.0 * constant / (np.abs(linear) + root), _other(square, root, linear))
-
-
-def _other(square: Numeric, root: Numeric, linear: Numeric) -> Numeric:
-    """The same root written so that nothing cancels when the linear term is negative (then the square is positive)."""
-    return (root - linear) / np.maximum(2.0 * square, 1e-300)
+    # one root, written twice so that nothing cancels; a negative linear term means a positive square one
+    growing = np.where(square > 0.0, 2.0 * square, root + np.abs(linear))
+    return np.where(linear > 0.0, 2.0 * constant / (np.abs(linear) + root), (root - linear) / growing)
 
 
 def starved_occupancy_frac(

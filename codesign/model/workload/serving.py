@@ -165,9 +165,7 @@ class _Steps:
 
     def parts(self, occupancy: Numeric) -> ForwardPass:
         tokens = self.tokens(self.running(occupancy))
-        return decode_pass(
-            tokens, self.transformer, self.job, self.pool, self.kernels, self.fabric, self.software
-        )
+        return decode_pass(tokens, self.transformer, self.job, self.pool, self.kernels, self.fabric, self.software)
 
     def host_ns(self, occupancy: Numeric) -> Numeric:
         return self.software.step_host_ns + self.software.sequence_host_ns * self.running(occupancy)
@@ -182,6 +180,14 @@ def _chord(low: Numeric, low_ns: Numeric, high: Numeric, high_ns: Numeric) -> tu
     slope = np.where(apart, np.maximum(high_ns - low_ns, 0.0) / np.where(apart, high - low, 1.0), 0.0)
     slope = np.minimum(slope, 0.99 * high_ns / np.maximum(high, 1e-9))  # a step that grows faster than its users
     return high_ns - slope * high, slope
+
+
+def _grown_ns(steps: _Steps, parts: ForwardPass, occupancy: Numeric) -> Numeric:
+    """What of a step grows with its sequences, roughly: enough for a first guess of where the loop settles."""
+    others = 1.0 - 1.0 / steps.running(occupancy)
+    host = steps.software.sequence_host_ns * steps.running(occupancy)
+    work = parts.core_ns + parts.experts_ns + parts.elementwise_ns + parts.expert_parallel_ns + host
+    return others * work / steps.job.speculation_ratio
 
 
 def _prompt_ns(
@@ -218,8 +224,7 @@ def _aggregated_point(
     software: ServingSoftware,
     queue: QueueConstants,
 ) -> ServingPoint:
-    """The point of engines that compute prompts and answers on the same accelerators, see `serving_point`.
-    """
+    """The point of engines that compute prompts and answers on the same accelerators, see `serving_point`."""
     pool = layout.decode
     users = layout.users_count / (pool.workers_count * pool.dp_count)
     steps = _Steps(transformer, job, pool, kernels, fabric, software, users)
@@ -282,19 +287,14 @@ def _disaggregated_point(
     transfer = _transfer_ns(transformer, job, layout, fabric, queue)
     wait = queue.prompt_ratio * lone_ns + queue.pool_burst_frac * supply + transfer + queue.transfer_start_ns
 
-    def settled(low: Numeric, low_ns: Numeric, high: Numeric, high_ns: Numeric) -> Numeric:
-        start, slope = _chord(low, low_ns, high, high_ns)
+    def settled(start: Numeric, slope: Numeric) -> Numeric:
         served = occupancy_frac(job.osl_count, start, slope, wait, 0.0, full)
-        return np.clip(np.minimum(served, starved_occupancy_frac(job.osl_count, start, slope, supply)), 0.0, full)
+        return np.minimum(np.minimum(served, starved_occupancy_frac(job.osl_count, start, slope, supply)), full)
 
-    empty, empty_ns, full_ns = 0.0, steps.step_ns(0.0), steps.step_ns(full)
-    guess = settled(empty, empty_ns, full, full_ns)
-    guess_ns = steps.step_ns(guess)
-    over = guess * np.maximum(supply, job.osl_count * guess_ns + wait) > full * job.osl_count * guess_ns
-    share = settled(
-        np.where(over, empty, guess), np.where(over, empty_ns, guess_ns),
-        np.where(over, guess, full), np.where(over, guess_ns, full_ns),
-    )  # fmt: skip
+    most = steps.parts(full)
+    full_ns = (pass_ns(most) + steps.host_ns(full)) / job.speculation_ratio
+    guess = settled(*_chord(0.0, full_ns - _grown_ns(steps, most, full), full, full_ns))
+    share = settled(*_chord(guess, steps.step_ns(guess), full, full_ns))
 
     parts, host = steps.parts(share), steps.host_ns(share)
     tpot = (pass_ns(parts) + host) / job.speculation_ratio

@@ -17,9 +17,7 @@ LARGEST_TP = 64
 _Engine = tuple[int, int, int, int]  # tp, dp, pp, ep
 
 
-def serving_layouts(
-    transformer: Transformer, accelerators_count: int, disaggregated: bool = False
-) -> ServingLayout:
+def serving_layouts(transformer: Transformer, accelerators_count: int, disaggregated: bool = False) -> ServingLayout:
     """Every layout of a model on a machine: sizes are powers of two that divide heads, experts, layers and the machine.
 
     Aggregated engines fill the machine with equal copies. With two pools, each is filled with equal engines and their

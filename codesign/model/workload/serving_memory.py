@@ -31,8 +31,10 @@ def rank_weights_bytes(transformer: Transformer, job: ServingJob, pool: Pool) ->
     Source:
         definition: parameters times bytes, over the ranks that share them.
 
+    >>> from codesign.model.workload.serving_inputs import BF16_CHAT, TP_8
+    >>> from codesign.model.workload.transformer import LLAMA_3_8B
     >>> float(rank_weights_bytes(LLAMA_3_8B, BF16_CHAT, TP_8))  # 8.03 billion parameters in two bytes, over eight
-    2007506944.0
+    2007498752.0
     """
     t = transformer
     mixers = t.attention_layers_count * attention_parameters_count(t)
@@ -66,6 +68,8 @@ def rank_cache_bytes(transformer: Transformer, job: ServingJob, pool: Pool, toke
     Source:
         definition: tokens kept times bytes of one token.
 
+    >>> from codesign.model.workload.serving_inputs import BF16_CHAT, TP_8
+    >>> from codesign.model.workload.transformer import LLAMA_3_8B
     >>> float(rank_cache_bytes(LLAMA_3_8B, BF16_CHAT, TP_8, 1000.0))
     16384000.0
     """

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from codesign.columns import freeze
 from codesign.model.fabric.collectives import Fabric, over_mappings
@@ -19,6 +20,8 @@ from codesign.model.workload.serving_inputs import (
 )
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Array, Numeric
+
+Index = NDArray[np.intp]
 
 #: elements of the grid that are priced at once: the arrays of a pass then stay in the second-level cache
 CHUNK_COUNT = 8192
@@ -40,8 +43,8 @@ class ServingSystem:
 class BestServing:
     """The chosen layout of every candidate, its point, and the runner-up."""
 
-    layout_index: Numeric  # into the layouts searched
-    runner_up_index: Numeric
+    layout_index: Index  # into the layouts searched
+    runner_up_index: Index
     runner_up_tokens_per_s: Numeric  # output tokens per second and accelerator of the runner-up
     feasible_flag: Numeric  # 1: every rule is met at the chosen layout
     layout: ServingLayout
@@ -91,15 +94,15 @@ def best_serving(system: ServingSystem, layouts: ServingLayout, candidates_count
     >>> BestServing.__slots__[0]
     'layout_index'
     """
-    index = np.zeros((2, candidates_count), dtype=np.intp)
+    index = np.full((2, candidates_count), np.size(layouts.users_count) - 1, dtype=np.intp)
     scores = np.full((2, candidates_count), -np.inf)
-    for rows, left, point, shape in _blocks(system, layouts, candidates_count):
-        _merge(np.array(np.broadcast_to(_score(point), shape)), left, index[:, rows], scores[:, rows])
+    for rows, columns, point, shape in _blocks(system, layouts, candidates_count):
+        _merge(np.array(np.broadcast_to(_score(point), shape)), columns, index[:, rows], scores[:, rows])
     layout = _cut(layouts, index[0])
     runner_up = at_layout(system, _cut(layouts, index[1]))
     return BestServing(
-        layout_index=index[0].astype(np.float64),
-        runner_up_index=index[1].astype(np.float64),
+        layout_index=index[0],
+        runner_up_index=index[1],
         runner_up_tokens_per_s=np.array(np.broadcast_to(runner_up.output_tokens_per_s, (candidates_count,))),
         feasible_flag=(scores[0] > 0.0).astype(np.float64),
         layout=layout,
@@ -148,20 +151,34 @@ def serving_frontier_tokens_per_s(
 
 def _blocks(
     system: ServingSystem, layouts: ServingLayout, candidates_count: int
-) -> Iterator[tuple[slice, int, ServingPoint, tuple[int, int]]]:
-    """Points of the grid block by block; a block never mixes layouts with and without a pool for prompts."""
-    pooled = np.asarray(layouts.disaggregated_flag) > 0.0
-    edges = [0, *(np.flatnonzero(pooled[1:] != pooled[:-1]) + 1).tolist(), pooled.size]
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
-        width = min(last - first, CHUNK_COUNT)
-        height = max(CHUNK_COUNT // max(width, 1), 1)
-        for left in range(first, last, width):
-            columns = slice(left, min(left + width, last))
+) -> Iterator[tuple[slice, Any, ServingPoint, tuple[int, int]]]:
+    """Points of the grid block by block; the layouts of a block have the same kind of work in them."""
+    for same in _groups(layouts):
+        width = min(len(same), CHUNK_COUNT)
+        height = max(CHUNK_COUNT // width, 1)
+        for left in range(0, len(same), width):
+            columns = same[left : left + width]
             across = _across(_cut(layouts, columns))
             for top in range(0, candidates_count, height):
                 rows = slice(top, min(top + height, candidates_count))
-                shape = (rows.stop - rows.start, columns.stop - columns.start)
-                yield rows, left, at_layout(_spread(_cut(system, rows)), across), shape
+                shape = (rows.stop - rows.start, len(columns))
+                yield rows, columns, at_layout(_spread(_cut(system, rows)), across), shape
+
+
+def _groups(layouts: ServingLayout) -> list[Any]:
+    """Indices of layouts that need the same work (pools, all-reduces, exchanges), ascending in each group.
+
+    A pass leaves out work that no layout of its block has. Layouts with one pool for prompts in common stand together,
+    so that the prompts are priced once.
+    """
+    entry, answer = layouts.prefill, layouts.decode
+    pooled = np.asarray(layouts.disaggregated_flag) > 0.0
+    shared = np.stack([np.where(pooled, np.asarray(getattr(entry, f.name)), 0.0) for f in fields(Pool)])
+    work = np.stack([pooled, np.asarray(answer.tp_count) > 1.0, np.asarray(answer.dp_count) > 1.0])
+    _, group = np.unique(np.concatenate([shared, work]), axis=1, return_inverse=True)
+    group = np.ravel(group)
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
 def _spread(struct: Any) -> Any:
@@ -189,8 +206,12 @@ def _cut(struct: Any, rows: Any) -> Any:
 
 
 def _across(layouts: ServingLayout) -> ServingLayout:
+    """Columns ``(m,)`` as ``(1, m)``; a pool that is the same for all of them as ``(1, 1)``."""
+
     def row(pool: Pool) -> Pool:
-        return Pool(*(np.asarray(getattr(pool, f.name))[None, :] for f in fields(Pool)))
+        columns = [np.asarray(getattr(pool, f.name)) for f in fields(Pool)]
+        one = all((column == column[0]).all() for column in columns)
+        return Pool(*(column[None, : 1 if one else None] for column in columns))
 
     return ServingLayout(
         row(layouts.prefill),
@@ -200,15 +221,15 @@ def _across(layouts: ServingLayout) -> ServingLayout:
     )
 
 
-def _merge(block: Array, left: int, index: Any, scores: Array) -> None:
-    """Keep the two highest scores and where they are; earlier blocks win ties."""
+def _merge(block: Array, columns: Any, index: Any, scores: Array) -> None:
+    """Keep the two highest scores and where they are; ties go to the lower index."""
     for _ in range(2):
         at = np.argmax(block, axis=1)
-        value = np.take_along_axis(block, at[:, None], axis=1)[:, 0]
-        better = value > scores[0]
-        second = ~better & (value > scores[1])
-        index[1] = np.where(better, index[0], np.where(second, at + left, index[1]))
+        value, here = np.take_along_axis(block, at[:, None], axis=1)[:, 0], columns[at]
+        better = (value > scores[0]) | ((value == scores[0]) & (here < index[0]))
+        second = ~better & ((value > scores[1]) | ((value == scores[1]) & (here < index[1])))
+        index[1] = np.where(better, index[0], np.where(second, here, index[1]))
         scores[1] = np.where(better, scores[0], np.where(second, value, scores[1]))
-        index[0] = np.where(better, at + left, index[0])
+        index[0] = np.where(better, here, index[0])
         scores[0] = np.where(better, value, scores[0])
         np.put_along_axis(block, at[:, None], -np.inf, axis=1)
