@@ -1,6 +1,6 @@
 """From hardware, networks and what the workloads make of them to watts and the bill."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -10,13 +10,14 @@ from codesign.hardware import Hardware
 from codesign.jobs import flop_per_token
 from codesign.links import PRICED_AS
 from codesign.metrics import WorkloadResult
-from codesign.model.chip.power import Activity, board_w, power
+from codesign.model.chip.power import Activity, board_w, package_w
 from codesign.networks import Networks
 from codesign.prices import CostChoice, Draws, NetworkChoice, Scenario, cost_inputs
 from codesign.space import Scenario as SpaceScenario
 from codesign.space import Serving, Training
 from codesign.units import Array, Numeric
 
+SLOWEST_FRAC = 0.02  # a package that cannot even idle under its cap still gives a finite time, and breaks its rule
 #: Memories that are sold under the name of another: a mode of the same device.
 SOLD_AS = {"hbm2_legacy": "hbm2"}
 #: Which licence a lane rate needs (prices.yaml).
@@ -41,7 +42,7 @@ def activity_of(result: WorkloadResult, hardware: Hardware, work: Training | Ser
     send idle flits where there is nothing else to send, so their transceivers draw the same all the time.
     """
     memory, own = hardware.own.memory, hardware.own
-    share = {name: part / result.time_ns for name, part in result.parts_ns.items()}
+    share = {name: part / result.time_ns for name, part in result.parts_ns.items()}  # a throttled part does no work
     zero = np.zeros(len(hardware))
 
     def sum_of(*words: str) -> Array:
@@ -78,17 +79,52 @@ def activity_of(result: WorkloadResult, hardware: Hardware, work: Training | Ser
     )
 
 
+def speed_under_cap(activity: Activity, hardware: Hardware) -> Array:
+    """Share of its speed that a workload keeps under the caps of power and cooling, at the clock of a long product.
+
+    Power is what flows whatever the work (leakage, clock tree, links) plus energy per operation and byte times their
+    rates, so what exceeds the cap slows the rates in proportion.
+    """
+    own, clock = hardware.own, hardware.own.clock_frac
+    cap_w = np.minimum(own.power.power_cap_w, own.power.cooling_cap_w)
+    still_w = package_w(own.power, _scaled(activity, 0.0 * clock, clock), clock)
+    busy_w = package_w(own.power, _scaled(activity, 1.0 + 0.0 * clock, clock), clock)
+    room = (cap_w - still_w) / np.maximum(busy_w - still_w, 1e-9)
+    return np.broadcast_to(np.clip(room, SLOWEST_FRAC, 1.0), (len(hardware),))
+
+
+def _scaled(activity: Activity, speed_frac: Array, clock_frac: Array) -> Activity:
+    """Work at a share of its speed; rates are given at nominal clock. Links run on whatever the work."""
+    links = ("scale_up_rate_gbps", "scale_out_rate_gbps")
+    rates = {f.name: getattr(activity, f.name) for f in fields(Activity)}
+    return Activity(**{n: r / clock_frac * (1.0 if n in links else speed_frac) for n, r in rates.items()})
+
+
+def throttled(result: WorkloadResult, hardware: Hardware, work: Training | Serving) -> WorkloadResult:
+    """A workload as fast as power and cooling let it be; what they cost is a part of its time."""
+    speed = speed_under_cap(activity_of(result, hardware, work), hardware)
+    slower = np.where(speed < 1.0, 1.0 / speed, 1.0)
+    return replace(
+        result,
+        time_ns=result.time_ns * slower,
+        parts_ns=result.parts_ns | {"throttle_ns": result.time_ns * (slower - 1.0)},
+        tokens_per_s=result.tokens_per_s / slower,
+        input_tokens_per_s=result.input_tokens_per_s / slower,
+        ttft_ns=result.ttft_ns * slower,
+    )
+
+
 def watts_of(activity: Activity, hardware: Hardware, catalog: Catalog) -> Watts:
     """Power under one activity, with the host's share, the media's own power and the losses of the supply."""
-    own = hardware.own
+    own, clock = hardware.own, hardware.own.clock_frac
     media_w = own.up.silicon.medium_power_w * own.up_ports_count + own.out.silicon.medium_power_w * own.out_ports_count
     buffers_w = (
         own.up.silicon.buffer_power_w * own.up_ports_count + own.out.silicon.buffer_power_w * own.out_ports_count
     )
     accessory_w = catalog.value("blocks", "supply", "accessory_w")
-    drawn = power(own.power, activity)
-    package = np.asarray(drawn.package_w + buffers_w, dtype=np.float64)
-    still = np.asarray(drawn.leakage_w + drawn.clock_w + drawn.memory_idle_w + drawn.link_idle_w)
+    drawn = package_w(own.power, _scaled(activity, 1.0 + 0.0 * clock, clock), clock)
+    package = np.asarray(drawn + buffers_w, dtype=np.float64)
+    still = package_w(own.power, _scaled(activity, 0.0 * clock, clock), clock)
     cap = np.minimum(own.power.power_cap_w, own.power.cooling_cap_w)
 
     def board(package_w: Numeric) -> Array:

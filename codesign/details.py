@@ -32,6 +32,7 @@ RESOURCE_OF = {
     "tensor": "scale-up network", "context": "scale-up network", "expert": "scale-up network", "launch": "host",
     "bubble": "pipeline depth", "transfer": "scale-out network", "data": "scale-out network",
     "optimizer": "memory rate", "offload": "second memory tier", "fixed": "host", "straggler": "variability",
+    "throttle": "power",
     "projection": "memory rate",
     "core": "memory rate", "dense": "memory rate", "experts": "memory rate", "tensor_parallel": "scale-up network",
     "expert_parallel": "scale-up network", "pipeline": "pipeline depth", "gap": "host", "host": "host",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from codesign.availability import Sustained, sustained
-from codesign.billing import Watts, activity_of, bill_of, scenario_of, watts_of
+from codesign.billing import Watts, activity_of, bill_of, scenario_of, throttled, watts_of
 from codesign.candidates import Candidates
 from codesign.catalog import Catalog
 from codesign.catalog.models import model_record
@@ -61,11 +61,14 @@ def evaluate_machines(machines: Hardware, space: Space, catalog: Catalog, billed
     nets = paid.nets
 
     offload = may_offload(space)
-    results = tuple(
+    mapped = tuple(
         training_result(name, work, machines, _pinned(space, name), catalog, offload)
         if isinstance(work, Training)
         else serving_result(name, work, machines, _pinned(space, name), catalog)
         for name, work in space.workloads.items()
+    )
+    results = tuple(
+        throttled(result, paid, work) for work, result in zip(space.workloads.values(), mapped, strict=True)
     )
     held = tuple(
         sustained(work, result, paid, nets, catalog)

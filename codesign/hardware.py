@@ -348,12 +348,12 @@ def link_choices(candidates: Candidates, catalog: Catalog, prefix: str) -> Mappi
 
 
 def scale_up_length_m(candidates: Candidates, catalog: Catalog) -> Array:
-    """Longest scale-up link: on one board inside a node, to a neighbour in a torus, else by the racks of the domain."""
+    """Longest scale-up link: on one board in a node, to the next rack in a torus, else by the racks of the domain."""
     domain = candidates.numbers("scale_up_domain_count")
     torus = np.array(["torus" in word for word in candidates.words("scale_up_topology")])
     board = {n: catalog.value("link_defaults", "link", n) for n in ("board_accelerators_count", "on_board_m")}
     rack = catalog.value("link_defaults", "link", "rack_accelerators_count")
-    length = rack_cable_m(catalog, np.where(torus, np.minimum(domain, rack), domain))
+    length = rack_cable_m(catalog, np.where(torus, np.minimum(domain, 2.0 * rack), domain))
     return np.where(domain <= board["board_accelerators_count"], board["on_board_m"], length)
 
 

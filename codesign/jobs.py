@@ -214,14 +214,16 @@ def serving_result(
     system = ServingSystem(
         transformer=transformer,
         job=job,
-        kernels=ServingKernels(
-            projection=hardware.gemm(work.precision),
-            dense=hardware.gemm(work.precision),
-            expert=hardware.experts(work.precision),
-            head=hardware.gemm("bf16"),
-            attention=hardware.attention("bf16", cache),
-            latent_attention=hardware.latent_attention("bf16", cache),
-            machine=hardware.machine(1.0, 0.0),
+        kernels=_at_clock(
+            ServingKernels(
+                projection=hardware.gemm(work.precision),
+                dense=hardware.gemm(work.precision),
+                expert=hardware.experts(work.precision),
+                head=hardware.gemm("bf16"),
+                attention=hardware.attention("bf16", cache),
+                latent_attention=hardware.latent_attention("bf16", cache),
+                machine=hardware.machine(1.0, 0.0),
+            )
         ),
         fabric=hardware.serving_fabric,
         software=_hosted(serving_software(catalog, [ENGINE] * len(hardware)), hardware.host_ratio),
@@ -234,6 +236,15 @@ def serving_result(
     )
     best = best_serving(system, layouts, len(hardware))
     return _serving_columns(name, work, best, layouts, hardware)
+
+
+def _at_clock(kernels: ServingKernels) -> ServingKernels:
+    """Kernels at the clock that the power budget leaves: arithmetic slows down with it, memory does not."""
+    names = ("projection", "dense", "expert", "head", "attention", "latent_attention")
+    clock = kernels.machine.clock_frac
+    engines = {name: getattr(kernels, name) for name in names}
+    slowed = {name: replace(engine, peak_gflops=engine.peak_gflops * clock) for name, engine in engines.items()}
+    return replace(kernels, **slowed)
 
 
 def _hosted(software: ServingSoftware, host_ratio: Numeric) -> ServingSoftware:
