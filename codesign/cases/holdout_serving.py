@@ -1,7 +1,7 @@
 """How right the serving constants are on rows they were not fitted to."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from codesign.cases.fit_serving_tpot import fit_to as fit_tpot
 from codesign.cases.fit_serving_ttft import LAW as TTFT
 from codesign.cases.fit_serving_ttft import fit_to as fit_ttft
 from codesign.catalog import Catalog, load_catalog
-from codesign.units import Array
 
 Figures = dict[str, float]
 _RESULTS = ("case", "ttft_ms", "tpot_ms", "repeats", "measured_first", "measured_last", "notes", "source")
@@ -44,7 +43,7 @@ def held_out(catalog: Catalog, by: Literal["configuration", "machine"], count: i
     return figures
 
 
-def _folds(data: FitRows, by: str, count: int) -> Iterator[Array]:
+def _folds(data: FitRows, by: str, count: int) -> Iterator[Any]:
     generator = np.random.default_rng(0)
     if by == "machine":
         keys = list(zip(data.rows.text("model"), data.rows.text("accelerator"), strict=True))

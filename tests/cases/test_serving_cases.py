@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def pairs(rows: CaseRows, repaired: Any, varied: str) -> Iterator[tuple[int, int
             groups[(*(rows.text(n)[i] for n in names), *own.values())].setdefault(size, i)
     for sizes in groups.values():
         ordered = [sizes[size] for size in sorted(sizes)]
-        yield from zip(ordered[:-1], ordered[1:], strict=True)
+        yield from pairwise(ordered)
 
 
 def test_the_slope_in_tensor_parallel_size_at_fixed_load_is_that_of_the_measurements(

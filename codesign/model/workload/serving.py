@@ -69,6 +69,7 @@ class ServingPoint:
     weights_bytes: Numeric  # on one rank of the decode pool
     cache_bytes: Numeric  # of the running sequences on one rank of the decode pool
     memory_excess_frac: Numeric  # what the fullest rank lacks for weights and one sequence, over its memory; 0: fits
+    cache_excess_frac: Numeric  # users of a replica beyond the sequences whose cache fits, over those; 0: nobody queues
     ttft_excess_frac: Numeric  # beyond the service level, over the service level; 0: met
     tpot_excess_frac: Numeric
 
@@ -394,6 +395,7 @@ def _point(
         weights_bytes=rank_weights_bytes(steps.transformer, job, steps.pool),
         cache_bytes=running * rank_cache_bytes(steps.transformer, job, steps.pool, length),
         memory_excess_frac=lacking,
+        cache_excess_frac=np.maximum(steps.users_count / slots - 1.0, 0.0),
         ttft_excess_frac=np.maximum(ttft / job.ttft_limit_ns - 1.0, 0.0),
         tpot_excess_frac=np.maximum(tpot / job.tpot_limit_ns - 1.0, 0.0),
     )

@@ -120,5 +120,5 @@ class QueueConstants:
 
 
 #: a chat on 16-bit weights and an engine of eight ranks, for examples
-BF16_CHAT = ServingJob(1024.0, 1024.0, 0.0, *[2.0] * 8, 1.0, 1e15, 1e15)
+BF16_CHAT = ServingJob(1024.0, 1024.0, 0.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1e15, 1e15)
 TP_8 = Pool(1.0, 8.0, 1.0, 1.0, 1.0)

@@ -77,8 +77,9 @@ def at_layout(system: ServingSystem, layout: ServingLayout) -> ServingPoint:
 def best_serving(system: ServingSystem, layouts: ServingLayout, candidates_count: int) -> BestServing:
     """The best layout of every candidate under memory and service levels, over the whole grid.
 
-    The most output tokens per second and accelerator wins among the layouts that meet every rule; the least-violating
-    one where none does. Ties go to the lowest index. Nothing is skipped.
+    The most output tokens per second and accelerator wins among the layouts that meet every rule, none of whose users
+    queues for room in the cache; the least-violating one where none does. Ties go to the lowest index. Nothing is
+    skipped.
 
     Args:
         system: The candidates.
@@ -112,7 +113,7 @@ def best_serving(system: ServingSystem, layouts: ServingLayout, candidates_count
 
 def _score(point: ServingPoint) -> Numeric:
     """Output tokens per second and accelerator, or minus what is broken, which grows towards zero as it heals."""
-    broken = point.memory_excess_frac + point.ttft_excess_frac + point.tpot_excess_frac
+    broken = point.memory_excess_frac + point.cache_excess_frac + point.ttft_excess_frac + point.tpot_excess_frac
     return np.where(broken > 0.0, -broken, point.output_tokens_per_s)
 
 
@@ -141,7 +142,8 @@ def serving_frontier_tokens_per_s(
     """
     best = np.zeros((candidates_count, len(interactivity_tokens_per_s)))
     for rows, _, point, shape in _blocks(system, layouts, candidates_count):
-        broken = np.broadcast_to(point.memory_excess_frac + point.ttft_excess_frac, shape)
+        lacking = point.memory_excess_frac + point.cache_excess_frac
+        broken = np.broadcast_to(lacking + point.ttft_excess_frac, shape)
         rate = np.where(broken > 0.0, 0.0, point.output_tokens_per_s)
         speed = np.broadcast_to(1e9 / point.tpot_ns, shape)
         for k, least in enumerate(interactivity_tokens_per_s):

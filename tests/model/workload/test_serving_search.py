@@ -1,6 +1,7 @@
 """The search over layouts: exact, stable under blocks, graded where nothing fits; the frontier; offline replay."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,11 +33,11 @@ def layouts(system: ServingSystem) -> ServingLayout:
     return serving_layouts(system.transformer, 16, disaggregated=True)
 
 
-def row(layouts: ServingLayout, index: int) -> ServingLayout:
+def row(layouts: Any, index: int) -> ServingLayout:
     def pool(pool: Pool) -> Pool:
         return Pool(*(float(getattr(pool, f.name)[index]) for f in fields(Pool)))
 
-    flag, users = float(layouts.disaggregated_flag[index]), float(layouts.users_count[index])  # type: ignore[index]
+    flag, users = float(layouts.disaggregated_flag[index]), float(layouts.users_count[index])
     return ServingLayout(pool(layouts.prefill), pool(layouts.decode), flag, users)
 
 
@@ -45,9 +46,9 @@ def test_the_search_finds_what_trying_every_layout_finds(system: ServingSystem, 
     best = best_serving(system, some, len(PARTS))
 
     scores = []
-    for index in range(len(some.users_count)):  # type: ignore[arg-type]
+    for index in range(len(some.users_count)):
         point = at_layout(system, row(some, index))
-        broken = point.memory_excess_frac + point.ttft_excess_frac + point.tpot_excess_frac
+        broken = point.memory_excess_frac + point.cache_excess_frac + point.ttft_excess_frac + point.tpot_excess_frac
         scores.append(np.where(broken > 0, -broken, point.output_tokens_per_s))
     brute = np.array(scores)
 
@@ -132,6 +133,35 @@ def test_a_looser_service_level_never_costs_throughput(system: ServingSystem, la
     tight, middle, loose = (np.where(np.asarray(r.feasible_flag) > 0, r.point.output_tokens_per_s, 0.0) for r in rates)
     assert np.all(middle >= tight)
     assert np.all(loose >= middle)
+
+
+@pytest.mark.parametrize("resource", ["memory", "memory rate", "arithmetic", "scale-up rate", "domain"])
+def test_more_of_a_resource_never_makes_the_best_layout_worse(
+    system: ServingSystem, layouts: ServingLayout, resource: str
+) -> None:
+    factors = np.array([1.0, 1.1, 1.5, 2.0, 4.0])
+    one = serving_search._cut(system, np.zeros(len(factors), dtype=np.intp))
+    k, up = one.kernels, one.fabric.scale_up
+
+    def more(engine: Any, name: str) -> Any:
+        return replace(engine, **{name: getattr(engine, name) * factors})
+
+    engines = ("projection", "dense", "expert", "head", "attention")
+    changed = {
+        "memory": lambda: replace(one, kernels=replace(k, machine=more(k.machine, "memory_bytes"))),
+        "memory rate": lambda: replace(
+            one, kernels=replace(k, **{e: more(getattr(k, e), "memory_rate_gbps") for e in engines})
+        ),
+        "arithmetic": lambda: replace(
+            one, kernels=replace(k, **{e: more(getattr(k, e), "peak_gflops") for e in engines})
+        ),
+        "scale-up rate": lambda: replace(one, fabric=replace(one.fabric, scale_up=more(up, "rate_gbps"))),
+        "domain": lambda: replace(one, fabric=replace(one.fabric, scale_up=more(up, "domain_count"))),
+    }[resource]()
+
+    point = best_serving(changed, layouts, len(factors)).point
+
+    assert np.all(np.diff(np.asarray(point.output_tokens_per_s)) >= 0.0)
 
 
 def test_a_static_batch_is_its_prompts_and_its_steps(catalog: Catalog) -> None:
