@@ -76,13 +76,12 @@ def _collectives(catalog: Catalog) -> Iterator[Row]:
     errors = np.full(len(rows), np.nan)
     for part in sorted(set(parts)):
         found = fit_collectives.fit(catalog, leave_out=[part])
-        groups = {
-            group: {
-                name: one.model_copy(update={"value": found.get(group, found[fit_collectives.POOL])[name]})
-                for name, one in names.items()
+        groups = {}
+        for group, names in catalog.constants["collectives"].items():
+            fitted = found.get(group, found[fit_collectives.POOL])
+            groups[group] = {
+                name: one.model_copy(update={"value": fitted.get(name, one.value)}) for name, one in names.items()
             }
-            for group, names in catalog.constants["collectives"].items()
-        }
         facts = replace(catalog, constants={**catalog.constants, "collectives": groups})
         here = [int(i) for i in np.flatnonzero(parts == part)]
         predicted, measured = predict_nccl(rows.pick(here), facts).metrics["latency_us"]
