@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 SIZE, MARGIN = 420, 58
-LINES_COUNT = 8  # grid lines at most
+LINES_COUNT = 6  # grid lines at most
 BANDS = ((1.0, "#333"), (1.25, "#aaa"), (0.8, "#aaa"))
 
 
