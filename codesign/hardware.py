@@ -4,7 +4,7 @@ A designed machine borrows what was measured on its platform's accelerator (kern
 moves it by the ratio of its own model to the platform's: the absolute error of the model cancels where nothing changed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -16,20 +16,21 @@ from codesign.catalog.platforms import load_platform
 from codesign.chips import ChipChoice, chip_inputs, gemm_activity, power_inputs
 from codesign.fabrics import fabric_of
 from codesign.links import Choice, link_inputs, rack_cable_m
-from codesign.machines import attention_engine, gemm_engine, mla_engine, moe_engine
+from codesign.machines import attention_engine, gemm_engine, mla_engine
 from codesign.memories import MemoryChoice, column, memory_constants, memory_inputs
 from codesign.model.chip.chain import Chip, ChipInputs, chip
-from codesign.model.chip.power import PowerInputs, throttled_clock_frac
+from codesign.model.chip.power import PowerInputs, package_w, throttled_clock_frac
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.fabric.tier import Exchange, Tier
 from codesign.model.kernels.attention import AttentionEngine
 from codesign.model.kernels.gemm import GemmEngine
 from codesign.model.kernels.mla import MlaEngine
-from codesign.model.kernels.moe import MoeEngine
 from codesign.model.link.chain import Link, link
 from codesign.model.memory.chain import MemoryInputs, MemorySystem, memory_system
 from codesign.model.workload.machine import Machine
+from codesign.model.workload.serving_inputs import ServingKernels
 from codesign.networks import Networks, networks
+from codesign.serving_formats import Formats, serving_kernels
 from codesign.units import Array, Numeric, bytes_from_gb
 
 S = TypeVar("S")
@@ -52,6 +53,8 @@ class Parts:
     chip: Chip
     power: PowerInputs
     clock_frac: Array  # clock a long 16-bit product leaves under the power cap, over nominal
+    product_w: Array  # power of that product at the nominal clock, caps aside
+    watts_ratio: Array  # rated over modelled power of the platform
     second_tier_bytes: Array
 
 
@@ -99,6 +102,25 @@ class Hardware:
         out: S = replace(engine, **moved)  # type: ignore[type-var]  # asserted above
         return out
 
+    def serving_kernels(self, formats: Sequence[Formats]) -> ServingKernels:
+        """Kernels of a serving engine on the platform's accelerator, moved to the candidate."""
+        measured = serving_kernels(self.catalog, self.candidates.accelerator, formats)
+        return replace(
+            measured,
+            projection=self._moved(measured.projection, self._peaks([f.projection for f in formats]), _weights),
+            dense=self._moved(measured.dense, self._peaks([f.dense for f in formats]), _weights),
+            expert=self._moved(measured.expert, self._peaks([f.expert for f in formats]), _weights),
+            head=self._moved(measured.head, self._peak("bf16"), _weights),
+            attention=self._moved(measured.attention, self._peak("bf16"), _cache),
+            latent_attention=self._moved(measured.latent_attention, self._peak("bf16"), _cache),
+            machine=self.machine(1.0, 0.0),
+        )
+
+    def _peaks(self, dtypes: Sequence[str]) -> Array:
+        """Peaks by row, each in its own number format."""
+        columns = {dtype: self._peak(dtype) for dtype in dict.fromkeys(dtypes)}
+        return np.array([columns[dtype][i] for i, dtype in enumerate(dtypes)])
+
     def _peak(self, dtype: str) -> Array:
         word = {"fp16": "bf16", "mxfp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}.get(dtype, dtype)
         name = f"{word}_peak_gflops" if word in ("bf16", "fp8", "fp4", "int8") else "bf16_peak_gflops"
@@ -107,24 +129,19 @@ class Hardware:
     def gemm(self, dtype: str) -> GemmEngine:
         """Products in one number format."""
         engine = gemm_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self))
-        return self._moved(engine, self._peak(dtype), lambda m: m.weights_frac)
-
-    def experts(self, dtype: str) -> MoeEngine:
-        """Grouped products of experts in one number format."""
-        engine = moe_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self))
-        return self._moved(engine, self._peak(dtype), lambda m: m.weights_frac)
+        return self._moved(engine, self._peak(dtype), _weights)
 
     def attention(self, dtype: str, cache: str | None = None) -> AttentionEngine:
         """The attention core; cache reads follow the memory's share on runs of one block."""
         cached = None if cache is None else [cache] * len(self)
         engine = attention_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self), cached)
-        return self._moved(engine, self._peak(dtype), lambda m: m.kv_frac)
+        return self._moved(engine, self._peak(dtype), _cache)
 
     def latent_attention(self, dtype: str, cache: str | None = None) -> MlaEngine:
         """The attention core over a latent cache."""
         cached = None if cache is None else [cache] * len(self)
         engine = mla_engine(self.catalog, self.candidates.accelerator, [dtype] * len(self), cached)
-        return self._moved(engine, self._peak(dtype), lambda m: m.kv_frac)
+        return self._moved(engine, self._peak(dtype), _cache)
 
     def machine(self, accelerators_count: float, launch_ns: Numeric) -> Machine:
         """Memory, second tier and clock."""
@@ -211,6 +228,14 @@ class Hardware:
         return 1.0 + loss * float(np.log2(max(ranks_count, 1.0)))
 
 
+def _weights(memory: MemorySystem) -> Numeric:
+    return memory.weights_frac
+
+
+def _cache(memory: MemorySystem) -> Numeric:
+    return memory.kv_frac
+
+
 def _moved_tier(tier: Tier, rate_ratio: Array, delta_ns: Array) -> Tier:
     """A tier of the platform with the candidate's rate and, at every message start, its extra latency."""
     alive = np.maximum(rate_ratio, LEAST_RATE_RATIO)
@@ -248,9 +273,10 @@ def hardware(candidates: Candidates, catalog: Catalog, cluster_count: float) -> 
     platforms = platform_candidates(names)
     parts = _platform_parts(names, catalog)
     base_nets = _networks_of(platforms, parts, catalog, cluster_count).rows(rows)
-    own = parts_of(candidates, catalog)
+    base = picked(parts, rows)
+    own = parts_of(candidates, catalog, base.watts_ratio)
     nets = _networks_of(candidates, own, catalog, cluster_count)
-    return Hardware(candidates, catalog, own, picked(parts, rows), nets, base_nets)
+    return Hardware(candidates, catalog, own, base, nets, base_nets)
 
 
 def _networks_of(candidates: Candidates, parts: Parts, catalog: Catalog, cluster_count: float) -> Networks:
@@ -258,8 +284,14 @@ def _networks_of(candidates: Candidates, parts: Parts, catalog: Catalog, cluster
     return networks(candidates, catalog, parts.up_ports_count, port_gbps, cluster_count)
 
 
-def parts_of(candidates: Candidates, catalog: Catalog) -> Parts:
-    """Links first, because the chip has to carry them; then memory, dies, power and the clock it leaves."""
+def parts_of(candidates: Candidates, catalog: Catalog, watts_ratio: Numeric = 1.0) -> Parts:
+    """Links first, because the chip has to carry them; then memory, dies, power and the clock it leaves.
+
+    Args:
+        candidates: The batch.
+        catalog: Facts.
+        watts_ratio: What the platform is rated for over what the power model says it draws in a long product.
+    """
     count = len(candidates)
     up = link(link_inputs(catalog, link_choices(candidates, catalog, "scale_up")))
     out = link(link_inputs(catalog, link_choices(candidates, catalog, "scale_out")))
@@ -268,9 +300,10 @@ def parts_of(candidates: Candidates, catalog: Catalog) -> Parts:
     memory = memory_system(devices, memory_constants(catalog))
     choice = chip_choice(candidates, up, out, up_ports, out_ports, devices)
     dies = chip(chip_inputs(catalog, choice))
-    power = power_inputs(catalog, choice, dies, memory)
+    power = _rated(power_inputs(catalog, choice, dies, memory), watts_ratio)
     rate_gbps = up.coding.raw_rate_gbps * up_ports * 2.0
-    clock = throttled_clock_frac(power, gemm_activity(catalog, dies, memory, rate_gbps))
+    load = gemm_activity(catalog, dies, memory, rate_gbps)
+    clock = throttled_clock_frac(power, load)
     return Parts(
         up=up,
         out=out,
@@ -280,6 +313,8 @@ def parts_of(candidates: Candidates, catalog: Catalog) -> Parts:
         chip=dies,
         power=power,
         clock_frac=np.broadcast_to(np.asarray(clock), (count,)),
+        product_w=np.broadcast_to(np.asarray(package_w(power, load, 1.0)), (count,)),
+        watts_ratio=np.broadcast_to(np.asarray(watts_ratio, dtype=np.float64), (count,)),
         second_tier_bytes=np.broadcast_to(np.asarray(memory.second_bytes), (count,)),
     )
 
@@ -291,6 +326,14 @@ def chip_inputs_of(candidates: Candidates, parts: Parts, catalog: Catalog) -> Ch
     return chip_inputs(catalog, chip_choice(candidates, parts.up, parts.out, *ports, devices))
 
 
+def _rated(power: PowerInputs, watts_ratio: Numeric) -> PowerInputs:
+    """Every watt scaled alike: a platform draws its rated power in a long product, as its maker tests it."""
+    spent = ("_pj_per_flop", "_pj_per_bit", "_pj_per_mm2", "_w_per_mm2", "_idle_w")
+    return replace(
+        power, **{f.name: getattr(power, f.name) * watts_ratio for f in fields(power) if f.name.endswith(spent)}
+    )
+
+
 _PLATFORM_PARTS: dict[tuple[tuple[str, ...], str], Parts] = {}
 
 
@@ -298,7 +341,9 @@ def _platform_parts(names: tuple[str, ...], catalog: Catalog) -> Parts:
     """Chains of some platforms, worked out once per catalog."""
     key = (names, catalog.digest)
     if key not in _PLATFORM_PARTS:
-        _PLATFORM_PARTS[key] = parts_of(platform_candidates(names), catalog)
+        platforms = platform_candidates(names)
+        modelled = parts_of(platforms, catalog)
+        _PLATFORM_PARTS[key] = parts_of(platforms, catalog, modelled.power.power_cap_w / modelled.product_w)
     return _PLATFORM_PARTS[key]
 
 
@@ -341,6 +386,7 @@ def link_choices(candidates: Candidates, catalog: Catalog, prefix: str) -> Mappi
         choices["spare_lanes_count"] = spare
         choices["hops_count"] = 2.0 * candidates.numbers("scale_out_tiers_count") - 1.0
         choices["length_m"] = np.full(len(candidates), catalog.value("link_defaults", "link", "scale_out_m"))
+    choices["random_frac"] = np.full(len(candidates), catalog.value("link_defaults", "link", f"{prefix}_random_frac"))
     apart = candidates.numbers("io_dies_count") > 0.0
     choices["die_to_die"] = np.where(apart, np.array(candidates.words("die_to_die")), "none")
     choices["node"] = candidates.words("node")

@@ -11,16 +11,17 @@ from codesign.catalog.platforms import load_platform
 from codesign.engines import queue_constants, serving_software
 from codesign.errors import SpaceError, nearest
 from codesign.hardware import Hardware
-from codesign.machines import ACTIVATION_BYTES, WEIGHT_BYTES
+from codesign.machines import ACTIVATION_BYTES
 from codesign.metrics import WorkloadResult
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.serving import ServingPoint
-from codesign.model.workload.serving_inputs import Pool, ServingJob, ServingKernels, ServingLayout, ServingSoftware
+from codesign.model.workload.serving_inputs import Pool, ServingKernels, ServingLayout, ServingSoftware
 from codesign.model.workload.serving_layout import serving_layouts
 from codesign.model.workload.serving_search import BestServing, ServingSystem, best_serving
 from codesign.model.workload.training_inputs import TrainingEngines, TrainingJob
 from codesign.model.workload.training_search import BestTraining, best_training, training_layouts
 from codesign.model.workload.transformer import Transformer, attention_flop, matrix_flop_per_token
+from codesign.serving_formats import formats_of, serving_job
 from codesign.software import attention_generation, release_of, software_of, training_constants
 from codesign.space import Choices, Serving, Space, Training, Value
 from codesign.transformers import transformer_of
@@ -183,48 +184,26 @@ def _checked(name: str, pinned: Mapping[str, Value], known: Mapping[str, float])
 # -------------------------------------------------------------------------------------------------------- serving
 
 
-def serving_job(work: Serving) -> ServingJob:
-    """One number format for projections, dense layers and experts; head in 16 bits; an 8-bit cache below 16 bits."""
-    weight, activation = WEIGHT_BYTES[work.precision], ACTIVATION_BYTES[work.precision]
-    return ServingJob(
-        isl_count=float(work.input_count),
-        osl_count=float(work.output_count),
-        wave_flag=0.0,
-        projection_weight_bytes=weight,
-        projection_activation_bytes=activation,
-        dense_weight_bytes=weight,
-        dense_activation_bytes=activation,
-        expert_weight_bytes=weight,
-        expert_activation_bytes=activation,
-        head_weight_bytes=2.0,
-        kv_bytes=1.0 if weight < 2.0 else 2.0,
-        speculation_ratio=work.speculative_tokens_count,
-        ttft_limit_ns=float(ns_from_ms(work.ttft_ms)),
-        tpot_limit_ns=float(ns_from_ms(work.tpot_ms)),
-    )
-
-
 def serving_result(
     name: str, work: Serving, hardware: Hardware, pinned: Mapping[str, Value] | None, catalog: Catalog
 ) -> WorkloadResult:
     """The best layout of a serving system on every candidate, under its service levels."""
     transformer = one_transformer(work.model)
-    job = serving_job(work)
-    cache = "fp8" if WEIGHT_BYTES[work.precision] < 2.0 else "bf16"
+    names, experts = hardware.candidates.accelerator, float(transformer.experts_count)
+    known = {part: formats_of(catalog, work.model, part, ENGINE, work.precision, "", experts) for part in set(names)}
+    formats = [known[part] for part in names]
+    one = np.ones(len(hardware))
+    job = serving_job(
+        work.input_count * one, work.output_count * one, 0.0 * one, formats, work.speculative_tokens_count * one
+    )
     system = ServingSystem(
         transformer=transformer,
-        job=job,
-        kernels=_at_clock(
-            ServingKernels(
-                projection=hardware.gemm(work.precision),
-                dense=hardware.gemm(work.precision),
-                expert=hardware.experts(work.precision),
-                head=hardware.gemm("bf16"),
-                attention=hardware.attention("bf16", cache),
-                latent_attention=hardware.latent_attention("bf16", cache),
-                machine=hardware.machine(1.0, 0.0),
-            )
+        job=replace(
+            job,
+            ttft_limit_ns=float(ns_from_ms(work.ttft_ms)),
+            tpot_limit_ns=float(ns_from_ms(work.tpot_ms)),
         ),
+        kernels=_at_clock(hardware.serving_kernels(formats)),
         fabric=hardware.serving_fabric,
         software=_hosted(serving_software(catalog, [ENGINE] * len(hardware)), hardware.host_ratio),
         queue=queue_constants(catalog, [ENGINE] * len(hardware)),
