@@ -28,7 +28,7 @@ def test_a_decision_shows_value_with_unit_and_whether_it_is_printed() -> None:
 
 
 def test_a_name_of_an_accelerator_and_its_base_chip_shows_both() -> None:
-    assert {row["kind"] for row in entry("mi300x")} == {"accelerators", "packages_geometry"}
+    assert {row["kind"] for row in entry("mi300x")} == {"accelerators", "packages_geometry", "parts"}
 
 
 def test_a_model_shows_what_its_record_says_and_no_default() -> None:
