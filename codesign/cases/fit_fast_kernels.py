@@ -161,8 +161,14 @@ def _mesh_rows() -> CaseRows:
 def fit_meshes(catalog: Catalog) -> dict[str, dict[str, float]]:
     """The same constants on full meshes, before and after the engine tuned its kernel."""
     rows, out = _mesh_rows(), {}
-    for part, engine in sorted({(lineage(a)[1], e) for a, e in zip(rows.text("accelerator"), rows.text("engine"), strict=True)}):  # noqa: E501
-        mine = [i for i in range(len(rows)) if (lineage(rows.text("accelerator")[i])[1], rows.text("engine")[i]) == (part, engine)]  # noqa: E501
+    for part, engine in sorted(
+        {(lineage(a)[1], e) for a, e in zip(rows.text("accelerator"), rows.text("engine"), strict=True)}
+    ):  # noqa: E501
+        mine = [
+            i
+            for i in range(len(rows))
+            if (lineage(rows.text("accelerator")[i])[1], rows.text("engine")[i]) == (part, engine)
+        ]  # noqa: E501
         found = fit_one(rows.pick(mine), ring_constants(catalog, "hopper"), catalog, [OPEN_POLICY])
         out[f"{part}_{engine}"] = {name: found[name] for name in MESH_CONSTANTS}
     return out

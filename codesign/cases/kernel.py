@@ -32,9 +32,7 @@ def _time_ns(table: PublishedKernels, catalog: Catalog) -> Array:
     weight, activation = (np.array([t[word] for word in table.words]) for t in (WEIGHT_BYTES, ACTIVATION_BYTES))
     engine = without_quantisation(gemm_engine(catalog, table.parts, table.words))
     share = table.share_frac
-    engine = replace(
-        engine, peak_gflops=engine.peak_gflops * share, memory_rate_gbps=engine.memory_rate_gbps * share
-    )
+    engine = replace(engine, peak_gflops=engine.peak_gflops * share, memory_rate_gbps=engine.memory_rate_gbps * share)
     product_ns = gemm_ns(table.m, table.n, table.k, weight, activation, engine)
     heads = attention_engine(catalog, table.parts, table.words)
     shape = (table.heads, table.kv_heads, table.head_dim)

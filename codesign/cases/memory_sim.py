@@ -38,9 +38,7 @@ def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
     return Predictions({"fraction": (fraction, rows.numbers("fraction"))}, refused, labels)
 
 
-def setup(
-    rows: CaseRows, kinds: list[str], catalog: Catalog
-) -> tuple[Access, Controller, DramDevice, Array]:
+def setup(rows: CaseRows, kinds: list[str], catalog: Catalog) -> tuple[Access, Controller, DramDevice, Array]:
     """The rows as inputs of the controller model, and the share of channels they keep busy."""
     channels = _filled(rows.numbers("channels"), 1.0)
     request_bytes = _filled(rows.numbers("bytes_per_req"), 32.0)

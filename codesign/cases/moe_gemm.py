@@ -23,7 +23,5 @@ def predict(rows: CaseRows, catalog: Catalog) -> Predictions:
     weight, activation = (np.array([table[word] for word in words]) for table in (WEIGHT_BYTES, ACTIVATION_BYTES))
     engine = moe_engine(catalog, parts, words, libraries)
     skew = whole(skew, refused)
-    time_ns = moe_gemm_ns(
-        tokens, hidden, inner, top_k, experts, local, weight, activation, engine, gated, skew, even
-    )
+    time_ns = moe_gemm_ns(tokens, hidden, inner, top_k, experts, local, weight, activation, engine, gated, skew, even)
     return latency(rows, time_ns, refused)

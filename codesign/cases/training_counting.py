@@ -67,4 +67,4 @@ def _flop_per_token(rows: CaseRows, t: Transformer, job: TrainingJob) -> Array:
     attention = 4.0 * np.asarray(t.attention_layers_count * t.heads_count * t.head_dim_count) * sequence
     head = 2.0 * np.asarray(t.vocab_count * t.hidden_count)
     hardware = np.array(["incl. recompute" in metric for metric in rows.text("metric")])
-    return 3.0 * (matrix + attention) + np.where(hardware, matrix - head + attention, 0.0)
+    return np.asarray(3.0 * (matrix + attention) + np.where(hardware, matrix - head + attention, 0.0))

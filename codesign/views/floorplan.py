@@ -68,8 +68,13 @@ def floorplan_svg(chip: Chip, inputs: ChipInputs, row: int) -> str:
     panel_x = die.x + die.width + _MARGIN
     body = [
         _text(_MARGIN, 34.0, _title(inputs, apart, row), size=17, weight=600),
-        _text(_MARGIN, 54.0, f"{width_mm:.1f} x {height_mm:.1f} mm, {width_mm * height_mm:.0f} mm2 of "
-              f"{_at(chip.reticle_available_mm2, row):.0f} mm2 field", colour=_MUTED),
+        _text(
+            _MARGIN,
+            54.0,
+            f"{width_mm:.1f} x {height_mm:.1f} mm, {width_mm * height_mm:.0f} mm2 of "
+            f"{_at(chip.reticle_available_mm2, row):.0f} mm2 field",
+            colour=_MUTED,
+        ),
         f'<rect x="{die.x:.1f}" y="{die.y:.1f}" width="{die.width:.1f}" height="{die.height:.1f}" rx="3" '
         f'fill="#f4f6f8" stroke="{_INK}" stroke-width="1.4"/>',
         *_treemap(blocks, _inner(die)),
@@ -81,7 +86,7 @@ def floorplan_svg(chip: Chip, inputs: ChipInputs, row: int) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{tall:.0f}" '
         f'viewBox="0 0 {wide:.0f} {tall:.0f}" font-family="Inter, Helvetica, Arial, sans-serif" role="img">'
-        f'<title>{escape(_title(inputs, apart, row))}</title>'
+        f"<title>{escape(_title(inputs, apart, row))}</title>"
         f'<rect width="100%" height="100%" fill="#ffffff"/>' + "".join(body) + "</svg>\n"
     )
 

@@ -135,5 +135,3 @@ def test_the_stored_constants_are_what_the_fit_finds(law: str, catalog: Catalog)
     for group, constants in found.items():
         for name, value in constants.items():
             assert catalog.constant(law, group, name) == pytest.approx(value, rel=0.02, abs=1e-6), (group, name)
-
-

@@ -135,8 +135,12 @@ def test_more_parts_stop_a_job_more_often(catalog: Catalog, name: str) -> None:
 @pytest.mark.published(source="aupy-2013", where="worked example", says="0.97067 at 49.49 h, 60 s, R 600 s, D 60 s")
 @pytest.mark.parametrize(
     ("mtbf_h", "checkpoint_s", "period_s", "share"),
-    [(49.49, 60.0, 4684.0, 0.97067), (49.49, 300.0, 10639.0, 0.93959), (6.19, 60.0, 1695.0, 0.90125),
-     (3.09, 300.0, 2885.0, 0.73978)],
+    [
+        (49.49, 60.0, 4684.0, 0.97067),
+        (49.49, 300.0, 10639.0, 0.93959),
+        (6.19, 60.0, 1695.0, 0.90125),
+        (3.09, 300.0, 2885.0, 0.73978),
+    ],
 )
 def test_useful_share_of_worked_examples(mtbf_h: float, checkpoint_s: float, period_s: float, share: float) -> None:
     found = useful_frac(mtbf_h * HOUR_NS, checkpoint_s * 1e9, 600e9, period_s * 1e9, 60e9)

@@ -187,8 +187,13 @@ def number(pattern: str, text: str, usual: float) -> float:
 @pytest.mark.published(**SOURCE, says="samples per second of the best mapping of each case")
 @pytest.mark.parametrize("row", PINNED, ids=[row["tag"].replace(" ", "-") for row in PINNED])
 def test_the_published_mapping_takes_the_published_time_within_three_percent(row: dict[str, Any]) -> None:
+    t, p, d, interleaved, batch = (float(row[name]) for name in ("t", "p", "d", "il", "mb"))
     mapped = layouts(
-        *(float(row[name]) for name in ("t", "p", "d", "il", "mb")),
+        t,
+        p,
+        d,
+        interleaved,
+        batch,
         float(row["rec"] == "full"),
         float(row["rec"] == "attn_only"),
         float(row["offload"]),

@@ -172,9 +172,7 @@ def topology(inputs: TopologyInputs) -> Topology:
         all_to_all_ratio=np.where(
             torus, share, np.where(switched, ratio * balance, np.where(dragonfly, balance_fly, 1.0))
         ),
-        permutation_ratio=np.where(
-            torus, share, np.where(mesh, others, np.where(dragonfly, 2.0, ratio * balance))
-        ),
+        permutation_ratio=np.where(torus, share, np.where(mesh, others, np.where(dragonfly, 2.0, ratio * balance))),
         neighbour_ratio=np.where(mesh, others, 1.0),
         capacity_count=most,
         radix_excess_ratio=np.maximum(i.endpoints_count / most - 1.0, 0.0),

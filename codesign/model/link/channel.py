@@ -35,9 +35,7 @@ def line_loss_db(
     >>> round(float(line_loss_db(53.125, 83, 0, 5.95e-4, 2.6e-5)), 1)
     4.1
     """
-    per_mm = (
-        attenuation_per_mm + skin_sqrt_ns_per_mm * np.sqrt(frequency_ghz) + dielectric_ns_per_mm * frequency_ghz
-    )
+    per_mm = attenuation_per_mm + skin_sqrt_ns_per_mm * np.sqrt(frequency_ghz) + dielectric_ns_per_mm * frequency_ghz
     return _DB_PER_NEPER * length_mm * per_mm
 
 

@@ -34,9 +34,7 @@ class Recovery:
         freeze(self)
 
 
-def recovery(
-    inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Numeric, paced_frac: Numeric
-) -> Recovery:
+def recovery(inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Numeric, paced_frac: Numeric) -> Recovery:
     """Go-back-N, selective retry, or none (then the transport's timeout repairs a loss).
 
     Args:

@@ -60,11 +60,11 @@ def fixed_loss_db(channel: ChannelInputs, frequency_ghz: Numeric) -> Numeric:
     True
     """
     package = package_loss_db(channel, frequency_ghz)
-    board = line_loss_db(
-        frequency_ghz, channel.board_mm, 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm
-    )
-    return package + board + connector_loss_db(
-        frequency_ghz, channel.connectors_count, channel.connector_db, channel.connector_ghz
+    board = line_loss_db(frequency_ghz, channel.board_mm, 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm)
+    return (
+        package
+        + board
+        + connector_loss_db(frequency_ghz, channel.connectors_count, channel.connector_db, channel.connector_ghz)
     )
 
 

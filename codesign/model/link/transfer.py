@@ -44,9 +44,7 @@ class Transfer:
         freeze(self)
 
 
-def windowed_ns(
-    flits_count: Numeric, flit_ns: Numeric, window_count: Numeric, round_trip_ns: Numeric
-) -> Numeric:
+def windowed_ns(flits_count: Numeric, flit_ns: Numeric, window_count: Numeric, round_trip_ns: Numeric) -> Numeric:
     """Time to put a message on the line when no more than a window of flits may be unanswered.
 
     Args:

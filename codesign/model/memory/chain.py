@@ -210,9 +210,7 @@ def _latency_ns(i: MemoryInputs, access: Access, constants: ControllerConstants)
     return i.path_latency_ns + device_latency_ns(many, _controller(i), _device(i), constants)
 
 
-def _limited_frac(
-    i: MemoryInputs, access: Access, balance_frac: Numeric, constants: ControllerConstants
-) -> Numeric:
+def _limited_frac(i: MemoryInputs, access: Access, balance_frac: Numeric, constants: ControllerConstants) -> Numeric:
     """Controller share, channel balance, and Little's law over the whole way from core to DRAM."""
     stack_gbps = peak_rate_gbps(i.pin_rate_gbps, i.data_pins_count, i.payload_frac)
     flight_gbps = 8.0 * i.outstanding_bytes / _latency_ns(i, access, constants)

@@ -241,9 +241,7 @@ def achieved_frac(
     data = turnaround_frac(access.read_frac, drain, np.where(stream, 0.0, activations), device, constants)
     latency_ns = device_latency_ns(access, controller, device, constants)
     flight = outstanding_frac(waiting, latency_ns, device.burst_ns, device.pseudo_channels_count)
-    random = softmin_frac(
-        softmin_frac(data, rows, constants.mix_power_ratio), flight, constants.latency_power_ratio
-    )
+    random = softmin_frac(softmin_frac(data, rows, constants.mix_power_ratio), flight, constants.latency_power_ratio)
     return refresh_frac(controller, device) * np.where(stream, np.minimum(data, flight), random)
 
 

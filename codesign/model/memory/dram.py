@@ -114,9 +114,7 @@ def all_bank_refresh_frac(
     return np.maximum(0.0, 1.0 - (refresh_ns + precharge_ns + row_to_read_ns) / refresh_interval_ns)
 
 
-def per_bank_refresh_frac(
-    precharge_ns: Numeric, row_to_read_ns: Numeric, refresh_bank_interval_ns: Numeric
-) -> Numeric:
+def per_bank_refresh_frac(precharge_ns: Numeric, row_to_read_ns: Numeric, refresh_bank_interval_ns: Numeric) -> Numeric:
     """Share of time that per-bank refresh leaves to a stream that must come back to the refreshed bank.
 
     The refresh itself hides behind the other banks; what remains visible is closing and re-opening the row. A

@@ -80,7 +80,7 @@ def _powers(limit: float) -> Array:
 
 def _divisors(count: int) -> Array:
     numbers = np.arange(1, count + 1)
-    return numbers[count % numbers == 0].astype(np.float64)
+    return np.asarray(numbers[count % numbers == 0], dtype=np.float64)
 
 
 def _number(value: object) -> float:

@@ -63,9 +63,7 @@ def test_io_dies_take_the_phys_off_the_compute_die(catalog: Catalog) -> None:
 
 
 def test_a_finer_die_to_die_class_needs_less_edge(catalog: Catalog) -> None:
-    fine, plain = (
-        build(catalog, base=["b200"], die_to_die=[name]) for name in ("ucie_advanced", "ucie_standard")
-    )
+    fine, plain = (build(catalog, base=["b200"], die_to_die=[name]) for name in ("ucie_advanced", "ucie_standard"))
 
     assert np.all(np.asarray(fine.die_to_die_edge_mm) < plain.die_to_die_edge_mm)
     assert np.all(np.asarray(fine.die_to_die_mm2) < plain.die_to_die_mm2)

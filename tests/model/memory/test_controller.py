@@ -43,9 +43,7 @@ def access(**changes: Numeric) -> Access:
     return replace(plain, **changes)
 
 
-def test_reads_alone_and_writes_alone_never_turn_the_bus(
-    hbm3: DramDevice, constants: ControllerConstants
-) -> None:
+def test_reads_alone_and_writes_alone_never_turn_the_bus(hbm3: DramDevice, constants: ControllerConstants) -> None:
     for share in (0.0, 1.0):
         assert turnaround_frac(share, 10.0, 0.0, hbm3, constants) == pytest.approx(1.0)
 
@@ -53,9 +51,7 @@ def test_reads_alone_and_writes_alone_never_turn_the_bus(
 @pytest.mark.published(
     source="ramulator-2", where="hbm3.py: RTW 20, WTRL 10, RL 20, WL 10 clocks", says="38 idle clocks a drain"
 )
-def test_one_drain_idles_the_bus_for_the_two_turnarounds(
-    hbm3: DramDevice, constants: ControllerConstants
-) -> None:
+def test_one_drain_idles_the_bus_for_the_two_turnarounds(hbm3: DramDevice, constants: ControllerConstants) -> None:
     # reads to writes 20 + 10 - 20 - 2 = 8 clocks, writes to reads 10 + 20 = 30; 19 bursts of 2 clocks each way
     assert turnaround_frac(0.5, 19.0, 0.0, hbm3, constants) == pytest.approx(76 / (76 + 38))
 

@@ -43,9 +43,7 @@ def test_hbm4_stack_peak(catalog: Catalog) -> None:
 def test_lpddr6_payload_rate_of_a_channel(catalog: Catalog) -> None:
     facts = catalog.technology("memory", "lpddr6")
 
-    package = peak_rate_gbps(
-        facts["pin_rate_gbps"].value, facts["data_pins_count"].value, facts["payload_frac"].value
-    )
+    package = peak_rate_gbps(facts["pin_rate_gbps"].value, facts["data_pins_count"].value, facts["payload_frac"].value)
 
     assert gbytes_per_s(package) / facts["channels_count"].value == pytest.approx(14.22, abs=0.01)
 

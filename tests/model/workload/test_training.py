@@ -47,7 +47,7 @@ def system(catalog: Catalog, count: int, part: str = "h100-sxm", precision: str 
     up = replace(
         fabric.scale_up,
         rate_gbps=fabric.scale_up.rate_gbps * spread.uniform(0.5, 2.0, count),
-        domain_count=2.0 ** spread.integers(3, 8, count),
+        domain_count=np.exp2(spread.integers(3, 8, count)).astype(np.float64),
     )
     return {
         "engines": TrainingEngines(
@@ -100,7 +100,7 @@ MODELS = ["Llama-3.1-405B", "Qwen3-235B-A22B", "DeepSeek-V3", "Nemotron-3-Nano-3
 @pytest.mark.parametrize("model", MODELS)
 def test_the_parts_of_a_step_sum_to_it_and_none_is_negative(catalog: Catalog, model: str) -> None:
     grid = training_layouts(transformer(model), job(), 256, offload=True)
-    some = columns_of(grid, np.arange(0, len(grid.tp_count), max(len(grid.tp_count) // 300, 1)))
+    some = columns_of(grid, np.arange(0, np.size(grid.tp_count), max(np.size(grid.tp_count) // 300, 1)))
     hardware = {k: first(v) for k, v in system(catalog, 1).items()}
 
     step = training_step(transformer(model), job(), some, **hardware, straggler_ratio=1.03)
@@ -118,7 +118,7 @@ def test_the_parts_of_a_step_sum_to_it_and_none_is_negative(catalog: Catalog, mo
 def test_a_batch_of_candidates_is_its_rows(catalog: Catalog, count: int) -> None:
     model, hardware = transformer("DeepSeek-V3"), system(catalog, count)
     grid = training_layouts(model, job(4096.0, 1024.0), 256)
-    mapped = columns_of(grid, np.arange(count) * 37 % len(grid.tp_count))
+    mapped = columns_of(grid, np.arange(count) * 37 % np.size(grid.tp_count))
 
     batch = training_step(model, job(4096.0, 1024.0), mapped, **hardware)
 
@@ -233,7 +233,9 @@ BETTER: list[tuple[str, str, float]] = [
 def test_more_of_a_resource_makes_the_step_shorter(catalog: Catalog, struct: str, name: str, factor: float) -> None:
     usual = getattr(first(system(catalog, 1)[struct]), name)
 
-    assert one(catalog, SPREAD, **{struct: {name: usual * factor}}) < one(catalog, SPREAD)
+    better: dict[str, Any] = {struct: {name: usual * factor}}
+
+    assert one(catalog, SPREAD, **better) < one(catalog, SPREAD)
 
 
 @given(
