@@ -8,7 +8,10 @@ from codesign.model.workload.serving_inputs import Pool, ServingLayout
 from codesign.model.workload.transformer import Transformer
 
 #: users of one attention replica that the search tries
-REPLICA_USERS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+REPLICA_USERS = (
+    *(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512),
+    *(640, 768, 896, 1024),
+)
 #: users of one decode replica and accelerators of the prefill pool over those of the decode pool, with two pools
 POOLED_USERS = (1, 4, 16, 32, 64, 128, 256, 512)
 POOL_RATIOS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -36,7 +39,7 @@ def serving_layouts(transformer: Transformer, accelerators_count: int, disaggreg
 
     >>> from codesign.model.workload.transformer import LLAMA_3_8B
     >>> serving_layouts(LLAMA_3_8B, 2).users_count.size  # two copies, two tensor ranks or two stages
-    45
+    90
     """
     engines = _engines(transformer, accelerators_count)
     rows: list[tuple[float, ...]] = []
