@@ -46,16 +46,16 @@ def traffic_of(rows: CaseRows) -> Traffic:
     kernel = [
         (backend or source).lower()
         for backend, source in zip(rows.text("comm_backend"), rows.text("kernel_source"), strict=True)
-    ]  # noqa: E501
+    ]
     phase = [_phase(p, op) for p, op in zip(rows.text("phase"), rows.text("op_name"), strict=True)]
     ranks = rows.numbers("ep_size")
     ranks = np.where(np.isfinite(ranks), ranks, rows.numbers("moe_ep_size"))
     width = np.array(
         [_width(c or m, p) for c, m, p in zip(rows.text("comm_dtype"), rows.text("moe_dtype"), phase, strict=True)]
-    )  # noqa: E501
+    )
     return Traffic(
         kernel, phase, ranks, width, rows.numbers("hidden_size"), rows.numbers("topk"), rows.numbers("num_tokens")
-    )  # noqa: E501
+    )
 
 
 def _phase(phase: str, operation: str) -> str:

@@ -163,12 +163,12 @@ def fit_meshes(catalog: Catalog) -> dict[str, dict[str, float]]:
     rows, out = _mesh_rows(), {}
     for part, engine in sorted(
         {(lineage(a)[1], e) for a, e in zip(rows.text("accelerator"), rows.text("engine"), strict=True)}
-    ):  # noqa: E501
+    ):
         mine = [
             i
             for i in range(len(rows))
             if (lineage(rows.text("accelerator")[i])[1], rows.text("engine")[i]) == (part, engine)
-        ]  # noqa: E501
+        ]
         found = fit_one(rows.pick(mine), ring_constants(catalog, "hopper"), catalog, [OPEN_POLICY])
         out[f"{part}_{engine}"] = {name: found[name] for name in MESH_CONSTANTS}
     return out
