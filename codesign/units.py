@@ -105,6 +105,8 @@ SUFFIXES: dict[str, str] = {
     "_ns_per_sqrt_byte": "ns/byte^0.5",
     "_db_per_in": "dB/in",
     "_j_per_token": "J/token",
+    "_bytes_per_token": "byte/token",
+    "_flop_per_token": "flop/token",
 }
 
 _BY_LENGTH = sorted(SUFFIXES, key=len, reverse=True)

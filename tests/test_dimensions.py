@@ -87,6 +87,8 @@ PINT = {
     "ns/m": "second/meter",
     "dB/in": "1/meter",
     "J/token": "joule/token",
+    "byte/token": "bit/token",
+    "flop/token": "flop/token",
     "1/mm": "1/meter",
     "ns/mm": "second/meter",
     "ns^0.5/mm": "second**0.5/meter",

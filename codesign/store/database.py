@@ -21,6 +21,10 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
+#: What the SQL library raises; for callers outside this package, which do not know SQL.
+DriverError = sa.exc.SQLAlchemyError
+
+
 class TunedConnection(sqlite3.Connection):
     """A SQLite connection with our settings, whoever opens it."""
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sqlalchemy
 from numpy.typing import NDArray
 
 from codesign.errors import CodesignError, ExecutorError
+from codesign.store.database import DriverError
 from codesign.store.repository import LEASE_S, BatchRecord, Store, StudyRecord, strict_json
 from codesign.store.trials import ParameterColumn
 from codesign.study.coding import Coding, Row, canonical, design_hash
@@ -380,7 +380,7 @@ class _Driver:
         try:
             self._store.transition(self._study.name, "failed", actor(), said[:2000])
             self._store.end_run(self._run_id, "failed")
-        except (CodesignError, OSError, sqlalchemy.exc.SQLAlchemyError):
+        except (CodesignError, OSError, DriverError):
             abandon(self._run_id)
 
     # --------------------------------------------------------------------------------------------------- details

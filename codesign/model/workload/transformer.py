@@ -239,7 +239,7 @@ def kv_layer_bytes_per_token(transformer: Transformer, kv_bytes: Numeric) -> Num
         kv_bytes: Bytes of one cached value. [byte], > 0
 
     Returns:
-        Bytes of one token and layer. [byte]
+        Bytes of one token and layer. [byte/token]
 
     Source:
         shazeer-2019: one key and one value vector per key-value head.
@@ -261,7 +261,7 @@ def kv_bytes_per_token(transformer: Transformer, kv_bytes: Numeric) -> Numeric:
         kv_bytes: Bytes of one cached value. [byte], > 0
 
     Returns:
-        Bytes of one token. [byte]
+        Bytes of one token. [byte/token]
 
     Source:
         definition: attention layers x bytes of one layer.
@@ -324,7 +324,7 @@ def matrix_flop_per_token(transformer: Transformer) -> Numeric:
         transformer: The shape.
 
     Returns:
-        Operations. [flop]
+        Operations. [flop/token]
 
     Source:
         kaplan-2020: two operations per weight that a token meets.
