@@ -13,8 +13,10 @@ from codesign.catalog import Catalog, load_catalog
 from codesign.cost.ownership import token_usd_per_mtok
 from codesign.errors import UsageError, nearest
 from codesign.evaluation import Evaluation, check_question, evaluate, mixed_watts
-from codesign.hardware import chip_inputs_of, parts_of
+from codesign.hardware import chip_inputs_of, link_choices, parts_of
+from codesign.links import link_inputs
 from codesign.model.chip.power import power
+from codesign.model.link.chain import link
 from codesign.parameters import BY_NAME, Parameter
 from codesign.prices import Draws, facts_read
 from codesign.shadow import shadow
@@ -22,6 +24,7 @@ from codesign.space import Choices, Range, Space, Value, load_space
 from codesign.units import Numeric, unit_of
 from codesign.views.bill import ITEMS, bill_rows, tornado, tornado_svg
 from codesign.views.curves import curves_svg, write_figure, write_text
+from codesign.views.datasheet import datasheet
 from codesign.views.fabric import default_groups, fabric_figure, fabric_rows
 from codesign.views.floorplan import floorplan_svg
 
@@ -69,20 +72,6 @@ def evaluated(design: str | Space) -> Row:
 
 # ---------------------------------------------------------------------------------------------------------- links
 
-#: Section of a link's data sheet -> its quantities, in the order a signal meets them.
-SHEET: dict[str, tuple[str, ...]] = {
-    "channel": ("insertion_loss_db", "received_snr_db", "required_snr_db", "margin_db", "pre_fec_ber"),
-    "code": ("raw_rate_gbps", "fec_frac", "line_rate_gbps", "fec_ns", "codeword_failure_prob", "flit_loss_prob"),
-    "protocol": ("protocol_frac", "flit_bytes", "flit_ns"),
-    "retry": ("retry_frac", "replay_frac", "retry_delay_ns", "no_retry_prob"),
-    "flow control": ("credit_frac", "contention_frac", "credit_loop_ns", "buffer_need_bytes", "pfc_headroom_bytes"),
-    "delivery": ("goodput_gbps", "one_way_ns", "base_ns", "queue_mean_ns", "p999_ns"),
-    "silicon": ("serdes_pj_per_bit", "medium_pj_per_bit", "crossing_pj_per_bit", "energy_pj_per_bit", "power_w",
-                "serdes_area_mm2", "buffer_area_mm2", "edge_mm"),
-    "upkeep": ("medium_usd", "failure_fit", "flap_fit", "degraded_loss_frac"),
-    "limits": ("missing_db", "reach_excess_m", "buffer_missing_bytes"),
-}  # fmt: skip
-
 
 def link_rows(design: str, which: str) -> list[Row]:
     """One link of a design as a data sheet.
@@ -93,9 +82,11 @@ def link_rows(design: str, which: str) -> list[Row]:
     asked = question(design)
     if _known(which) == "die_to_die":
         return _die_to_die_rows(asked)
-    columns = _link_columns(asked.candidates, asked.catalog, which)
-    names = [(section, name) for section, all_names in SHEET.items() for name in all_names if name in columns]
-    return [_row(section, name, _at(columns[name])) for section, name in names]
+    inputs = link_inputs(asked.catalog, link_choices(asked.candidates, asked.catalog, which))
+    return [
+        {"section": row.group, "quantity": row.name, "value": row.value, "unit": row.unit, "source": row.source}
+        for row in datasheet(link(inputs), inputs, asked.catalog)
+    ]
 
 
 def link_sweep(design: str, which: str, parameter: str, plot: Path | None) -> list[Row]:

@@ -89,7 +89,9 @@ def test_a_design_that_cannot_be_built_says_why(design: str) -> None:
 def test_a_link_is_a_data_sheet(design: str, which: str) -> None:
     rows = designs.link_rows(design, which)
     assert len(rows) > 10
-    assert {tuple(row) for row in rows} == {("section", "quantity", "value", "unit")}
+    wanted = ("section", "quantity", "value", "unit") + (() if which == "die_to_die" else ("source",))
+    assert {tuple(row) for row in rows} == {wanted}
+    assert all(row.get("source", "asked") for row in rows)
     sheet = {row["quantity"]: row["value"] for row in rows}
     if which != "die_to_die":
         assert 0.0 < sheet["goodput_gbps"] < sheet["line_rate_gbps"] < sheet["raw_rate_gbps"]
