@@ -182,25 +182,33 @@ def gap_rows(catalog: Catalog, part: str, who: str) -> list[GapRow]:
     ]
 
 
-def tornado_svg(swings: list[Swing], width: int = 900) -> str:
-    """The tornado as an SVG drawing: one bar per fact, the base as a line."""
+def tornado_svg(swings: list[Swing], width: int = 1080) -> str:
+    """The tornado as an SVG drawing: one bar per fact, its ends in colour, the base as a line."""
     ends = [usd for swing in swings for usd in (swing.at_low_usd, swing.at_high_usd, swing.base_usd)] or [0.0, 1.0]
     left, right = min(ends), max(ends)
-    scale = (width - 420) / (right - left or 1.0)
-    height = 30 + 22 * len(swings)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-size="12">']
+    scale = (width - 620) / (right - left or 1.0)
+    top, height = 60, 100 + 22 * len(swings)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+        f'font-size="12"><rect width="{width}" height="{height}" fill="white"/>',
+        '<text x="20" y="24" font-size="16">what the range of each price does to the cost of a million tokens</text>',
+        '<text x="20" y="44" fill="#4477aa">at the low end of its range</text>',
+        '<text x="200" y="44" fill="#cc6677">at the high end of its range</text>',
+    ]
     for i, swing in enumerate(swings):
-        y = 10 + 22 * i
-        parts.append(f'<text x="300" y="{y + 12}" text-anchor="end">{" ".join(swing.fact[1:])}</text>')
+        y = top + 22 * i
+        parts.append(f'<text x="340" y="{y + 12}" text-anchor="end">{" ".join(swing.fact[1:])}</text>')
         for usd, colour in ((swing.at_low_usd, "#4477aa"), (swing.at_high_usd, "#cc6677")):
-            x = 310 + (min(usd, swing.base_usd) - left) * scale
+            x = 350 + (min(usd, swing.base_usd) - left) * scale
             wide = abs(usd - swing.base_usd) * scale
             parts.append(f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="16" fill="{colour}"/>')
-        parts.append(f'<text x="{width - 100}" y="{y + 12}">{swing.low:g} to {swing.high:g} {swing.unit}</text>')
+        unit = "" if swing.unit in ("1", "count") else f" {swing.unit}"
+        parts.append(f'<text x="{width - 255}" y="{y + 12}">{swing.low:g} to {swing.high:g}{unit}</text>')
     if swings:
-        x = 310 + (swings[0].base_usd - left) * scale
-        parts.append(f'<line x1="{x:.1f}" y1="4" x2="{x:.1f}" y2="{height - 20}" stroke="black"/>')
-        parts.append(f'<text x="{x:.1f}" y="{height - 5}" text-anchor="middle">{swings[0].base_usd:.4g}</text>')
+        base = swings[0].base_usd
+        x = 350 + (base - left) * scale
+        parts.append(f'<line x1="{x:.1f}" y1="{top - 6}" x2="{x:.1f}" y2="{height - 34}" stroke="black"/>')
+        parts.append(f'<text x="{x:.1f}" y="{height - 18}" text-anchor="middle">{base:.4g} USD/Mtoken</text>')
     return "\n".join([*parts, "</svg>"])
 
 
