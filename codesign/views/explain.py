@@ -1,5 +1,6 @@
 """The answer of a study as a person reads it: best beside baseline, bill, waterfall, what binds, what was refused."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,9 +29,11 @@ def shown(name: str, value: Any) -> str:
 
 
 def _digits(value: float) -> str:
-    if value == int(value) and abs(value) < 1e7:
-        return f"{int(value):,}"
-    return f"{value:,.4g}" if abs(value) < 1e7 else f"{value:.4g}"
+    if abs(value) >= 1e9 or not math.isfinite(value):
+        return f"{value:.4g}"
+    if value == int(value) or abs(value) >= 1000.0:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
 
 
 def answer(summary: Mapping[str, Any]) -> RenderableType:
