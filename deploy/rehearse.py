@@ -215,6 +215,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=96)
     parser.add_argument("--strike-s", type=float, default=6.0)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that whatever was started is ended
     folder = Path(tempfile.mkdtemp(prefix="cs", dir="/tmp"))  # short: Ray's and PostgreSQL's sockets lie below
     cluster_environment(folder)
     try:

@@ -11,6 +11,9 @@ from codesign.units import Array
 
 _CELLS_MOST = 64  # parameters with more steps than this are judged as continuous
 _TINY = 1e-12
+_WANDER = (
+    4.0  # with 1, one run in ten settles on the wrong word for good (benchmarks/search/quality.py); 4 and 8 do not
+)
 
 
 class Mixture:
@@ -25,7 +28,7 @@ class Mixture:
         self.coding = coding
         self.count = len(points)
         self.centres = np.concatenate([points, np.full((1, points.shape[1]), np.nan)])
-        self.widths = np.concatenate([_widths(points), np.ones((1, points.shape[1]))])
+        self.widths = np.concatenate([_widths(points, coding.levels), np.ones((1, points.shape[1]))])
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Points of this density: a kernel each, then every parameter on its own."""
@@ -66,7 +69,7 @@ class Mixture:
     @property
     def _wander(self) -> float:
         """Weight with which a word leaves its point, beside one for staying."""
-        return 1.0 / (self.count + 1.0)
+        return _WANDER / (self.count + 1.0)
 
     def _log_kernel(self, j: int, column: Array) -> Array:
         """(n, kernels) log density of one parameter under each kernel."""
@@ -98,12 +101,19 @@ class Mixture:
         return np.asarray(np.where(broad[None, :], 0.0, np.log(np.maximum(share * levels, 1e-300))))
 
 
-def _widths(points: Array) -> Array:
-    """Width of every kernel in every parameter: the larger distance to its neighbours, within bounds."""
+_CELL_WIDTH = 0.35
+
+
+def _widths(points: Array, levels: NDArray[np.int64]) -> Array:
+    """Width of every kernel in every parameter: the larger distance to its neighbours, within bounds.
+
+    Where a parameter has few steps many points share one, and the distance between them says nothing: the width is
+    at least a third of a step, so that neighbours are tried now and then.
+    """
     count, dimensions = points.shape
     widths = np.ones((count, dimensions))
-    least = 1.0 / min(100.0, 2.0 + count)
     for j in range(dimensions):
+        least = max(1.0 / min(100.0, 2.0 + count), _CELL_WIDTH / levels[j] if levels[j] else 0.0)
         here = np.flatnonzero(~np.isnan(points[:, j]))
         order = here[np.argsort(points[here, j], kind="stable")]
         places = np.concatenate([[0.0], points[order, j], [1.0]])

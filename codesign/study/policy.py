@@ -54,7 +54,7 @@ def resolve(
             f"no sampler {name!r}{nearest(name, [*OURS, 'auto', 'optuna:TPESampler', 'optuna:GPSampler'])}"
         )
     if spec["name"] == "tpe":
-        spec.setdefault("startup_count", startup_count(coding, batch_count))
+        spec.setdefault("startup_count", startup_count(batch_count))
     try:
         build(spec, coding, 0, batch_count)
     except TypeError as error:
@@ -69,13 +69,13 @@ def choose(coding: Coding, objectives_count: int, trials_total: int) -> tuple[st
     space and budget                   sampler       why
     =================================  ============  ==========================================================
     no more designs than trials        exhaustive    nothing can be missed
-    up to 2,000 trials                 tpe           learns most per trial
-    more, one or two objectives        nsga2         the cost of a suggestion does not grow with history
-    more, three objectives             nsga3         the same, and spreads over a front of three
+    one objective, up to 2,000 trials  tpe           learns most per trial
+    one objective, more                nsga2         the cost of a suggestion does not grow with history
+    two or three objectives            nsga3         spreads over a front; ahead of tpe from 200 trials on
     =================================  ============  ==========================================================
 
     CMA-ES (all parameters ordered, one objective, a thousand trials and more) and Optuna's GP (a few hundred trials
-    of a costly problem) fit special cases and are asked for by name.
+    of a costly problem) fit special cases and are asked for by name. Evidence: benchmarks/search/quality.py.
     """
     size = coding.size
     if size is not None and size <= trials_total:
@@ -83,17 +83,20 @@ def choose(coding: Coding, objectives_count: int, trials_total: int) -> tuple[st
             "exhaustive",
             f"the space has {size} designs and {trials_total} trials are allowed: nothing can be missed",
         )
+    if objectives_count > 1:
+        return "nsga3", f"{objectives_count} objectives: spreads over the front"
     if trials_total <= _TPE_BUDGET:
         return "tpe", f"{trials_total} trials, at most {_TPE_BUDGET}: learns most per trial"
-    if objectives_count >= 3:
-        return "nsga3", f"{trials_total} trials, three objectives: spreads over the front at a constant cost"
     return "nsga2", f"{trials_total} trials: the cost of a suggestion does not grow with history"
 
 
-def startup_count(coding: Coding, batch_count: int) -> int:
-    """Quasi-random suggestions before a model is believed: about two per parameter, in whole batches."""
-    wanted = max(16, 2 * len(coding.names))
-    return -(-wanted // batch_count) * batch_count
+def startup_count(batch_count: int) -> int:
+    """Quasi-random suggestions before a model is believed, in whole batches: sixteen, however many parameters.
+
+    More is wasted where a trial counts: on a space of 23 parameters two per parameter cost the best of the first
+    hundred trials a tenth (benchmarks/search/quality.py).
+    """
+    return -(-16 // batch_count) * batch_count
 
 
 def build(spec: Mapping[str, Any], coding: Coding, seed: int, batch_count: int) -> Sampler:

@@ -28,8 +28,7 @@ class TpeSampler:
         candidates_count: int = 24,
         window_count: int = 600,
         good_frac: float = 0.1,
-        good_most_count: int = 25,
-        explore_frac: float = 0.0,
+        good_most_count: int | None = None,
     ) -> None:
         self._coding = coding
         self._startup = SobolSampler(coding, seed)
@@ -38,7 +37,6 @@ class TpeSampler:
         self._window_count = window_count
         self._good_frac = good_frac
         self._good_most_count = good_most_count
-        self._explore_frac = explore_frac
         self._told: Told | None = None
         self._count = 0
 
@@ -62,15 +60,21 @@ class TpeSampler:
         """Draw from the good density, keep what the ratio likes best."""
         if self._told is None or self._count < self._startup_count or len(self._told.internal) < 3:
             return self._startup.suggest(rng, first_index, count)
-        order = best_first(self._told)
-        good_count = max(1, min(math.ceil(self._good_frac * self._count), self._good_most_count, len(order) - 1))
-        unit = self._coding.unit(self._told.internal)
-        good, rest = Mixture(self._coding, unit[order[:good_count]]), Mixture(self._coding, unit[order[good_count:]])
+        unit = self._coding.unit(self._told.internal)[best_first(self._told)]  # best first
+        good, rest = self._split(unit)
         drawn = self._settled(good.draw(rng, count * self._candidates_count))
-        chosen = self._chosen(drawn, good.log_density(drawn), rest, count)
-        free = rng.random(count) < self._explore_frac
-        chosen[free] = self._coding.warp(rng.random((int(free.sum()), chosen.shape[1])))
-        return chosen
+        return self._chosen(drawn, good.log_density(drawn), rest, count)
+
+    def _split(self, unit: Array) -> tuple[Mixture, Mixture]:
+        """Densities of the good and of the rest, of points sorted best first.
+
+        With one objective the good are at most 25: more would blur the best. A front needs as many as it has.
+        """
+        assert self._told is not None
+        most = self._good_most_count or (25 if self._told.costs.shape[1] == 1 else len(unit))
+        share = math.ceil(self._good_frac * min(self._count, len(unit)))
+        good_count = max(1, min(share, most, len(unit) - 1))
+        return Mixture(self._coding, unit[:good_count]), Mixture(self._coding, unit[good_count:])
 
     def _settled(self, unit: Array) -> Array:
         """Points moved to the middle of their cells; parameters whose condition fails become NaN."""
