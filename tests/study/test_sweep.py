@@ -58,7 +58,7 @@ def test_a_sweep_in_pieces_writes_the_same_bytes(method: str, storage: str, tmp_
             points_count=500,
             method=method,
             chunk_count=128,
-            folder=tmp_path / name,
+            folder=tmp_path,
             **more,
         )
 
