@@ -90,3 +90,14 @@ def shadow(candidates: Candidates, space: Space, catalog: Catalog) -> tuple[Eval
 def _listed(change_pct: Array) -> list[dict[str, Any]]:
     order = sorted(zip(RESOURCES, change_pct, strict=True), key=lambda entry: entry[1])
     return [{"resource": name, "change_pct": float(change)} for name, change in order]
+
+
+def bound_by(binds: Mapping[str, Any], elasticities: list[dict[str, Any]]) -> dict[str, Any]:
+    """What binds, told by what would lower the cost most; the shares of time stay beside it.
+
+    >>> bound_by({"now": "memory", "next": "compute"}, [{"resource": "scale-up rate", "change_pct": -2.0}])["now"]
+    'scale-up rate'
+    """
+    helping = [entry["resource"] for entry in elasticities if entry["change_pct"] < 0.0]
+    named = dict(zip(("now", "next"), helping, strict=False))
+    return {**binds, **named, "elasticities": elasticities}

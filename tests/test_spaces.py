@@ -54,10 +54,13 @@ def test_the_first_line_is_the_question_in_words(name: str) -> None:
 @pytest.mark.parametrize("name", SPACES)
 def test_baselines_run_and_at_least_one_can_be_built(name: str) -> None:
     asked = problem(name)
-    found = asked.evaluate([row for _, row in asked.baselines])
-    assert len(asked.baselines) >= 3
-    assert np.isfinite(found.values).all()
-    assert (found.constraints <= 0.0).all(axis=1).any()
+    machines = asked.machines()
+    first = asked.evaluate([row for _, row in asked.baselines])
+    assert len(machines) >= 3
+    assert all(np.isfinite(list(machine["values"].values())).all() for machine in machines)
+    assert any(machine["feasible"] for machine in machines)
+    assert 1 <= len(asked.baselines) <= len(machines)
+    assert np.isfinite(first.values).all()
 
 
 @pytest.mark.parametrize("name", SPACES)

@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
             error.show()
         return int(getattr(error, "exit_code", 2))
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted; finished trials are kept", INTERRUPTED, "Interrupted", as_json)
+        return _interrupted(as_json)
     except BrokenPipeError:
         with contextlib.suppress(OSError):
             sys.stdout.close()
@@ -54,7 +54,13 @@ def run(arguments: Sequence[str]) -> int:
             traceback.print_exc(file=report)
         said = f"this is a bug in codesign; what happened is in {report.name}: please report it with that file"
         return _complain(said, BUG, "Bug", as_json)
+    if code == INTERRUPTED:  # typer turns the interrupt into this code and says nothing
+        return _interrupted(as_json)
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(as_json: bool) -> int:
+    return _complain("interrupted; finished trials are kept", INTERRUPTED, "Interrupted", as_json)
 
 
 def _complain(message: str, code: int, kind: str, as_json: bool) -> int:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from codesign.cli.output import Json, Storage, print_json, show, storage_url
+from codesign.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -39,6 +40,27 @@ def register(app: typer.Typer) -> None:
     """Add the top-level commands of this file."""
     app.command()(validate)
     app.command()(calibrate)
+    app.command()(dashboard)
+
+
+def dashboard(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
+    storage: Storage = None,
+) -> None:
+    """Review studies in optuna-dashboard: notes on the best designs, front, time and cost side by side."""
+    from codesign.study.study import list_studies
+    from codesign.views.dashboard import publish_review, serve
+
+    url = storage_url(storage)
+    for line in list_studies(url):
+        if line["trials_count"]:
+            show(f"{publish_review(url, line['name'])}: up to date")
+    show(f"http://{host}:{port} until interrupted")
+    try:
+        serve(url, host, port)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
 
 
 def validate(

@@ -62,4 +62,5 @@ def _bar() -> Iterator[Callable[[int, int, str, Any], None]]:
 
 def _rate(now: Any) -> str:
     left = "" if now.left_s is None else f", {now.left_s:.0f} s left"
-    return f"{now.trials_per_s:.1f}/s{left}"
+    rate = getattr(now, "trials_per_s", None) or getattr(now, "points_per_s", 0.0)
+    return f"{rate:,.1f}/s{left}"

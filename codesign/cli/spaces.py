@@ -40,5 +40,6 @@ def check(
 
     as_asked, repaired = 100 * report["feasible_as_asked_frac"], 100 * report["feasible_frac"]
     show(f"{report['space']}: sound. {report['parameters']} parameters vary; of {report['samples']} uniform samples "
-         f"{as_asked:.0f} % can be built as asked, {repaired:.0f} % after repair.")  # fmt: skip
+         f"{as_asked:.1f} % can be built as asked, {repaired:.1f} % keep every rule after repair.")  # fmt: skip
+    show(refusals_table({"refusals": report["refusals_as_asked"]}, "physical rules that samples break as asked"))
     show(refusals_table({"refusals": report["refusals"]}))

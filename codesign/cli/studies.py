@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from codesign.cli.output import Json, Storage, print_json, show, storage_url
+from codesign.errors import InfeasibleError
 
 app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="Name of a study in the database.")]
@@ -13,7 +14,7 @@ Name = Annotated[str, typer.Argument(help="Name of a study in the database.")]
 
 @app.command()
 def run(
-    space: Annotated[str, typer.Argument(help="A space file, or the name of a shipped one.")],
+    space: Annotated[str, typer.Argument(help="A space file, a shipped space, or a study of the database.")],
     name: Annotated[str | None, typer.Option("--study", help="Name of the study; default: the space's name.")] = None,
     trials: Annotated[
         int | None, typer.Option(help="Total number of trials; default: what the space says.", min=1)
@@ -24,14 +25,15 @@ def run(
     address: Annotated[str | None, typer.Option(help="Ray cluster: local, auto or HOST:PORT.")] = None,
     storage: Storage = None,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Search a space for the best design, or continue towards its total; every trial is kept."""
     from codesign.cli.progress import progress
     from codesign.settings import Settings
     from codesign.study.study import Study
 
     settings = Settings()
-    study = Study.create(space, storage=storage_url(storage), name=name, exist_ok=True)
+    url = storage_url(storage)
+    study = Study.continued(space, url) if name is None else Study.create(space, url, name=name, exist_ok=True)
     with progress(study.objective_names, quiet=as_json) as report:
         study.run(
             trials=trials,
@@ -41,17 +43,19 @@ def run(
             address=address or settings.address,
             on_progress=report,
         )
-    _answer(study, as_json)
+    return _answer(study, as_json)
 
 
-def _answer(study: Any, as_json: bool) -> None:
+def _answer(study: Any, as_json: bool) -> int:
+    """Print the answer; the exit code says whether there is a design that obeys every rule."""
     summary = study.summary()
     if as_json:
         print_json(summary)
-        return
-    from codesign.views.explain import answer
+    else:
+        from codesign.views.explain import answer
 
-    show(answer(summary))
+        show(answer(summary))
+    return 0 if summary["best"] is not None else InfeasibleError.exit_code
 
 
 def _open(name: str, storage: str | None) -> Any:
@@ -96,21 +100,22 @@ def show_trial(
 
 
 @app.command()
-def best(name: Name, storage: Storage = None, as_json: Json = False) -> None:
+def best(name: Name, storage: Storage = None, as_json: Json = False) -> int:
     """The best design beside the best baseline, explained."""
-    _answer(_open(name, storage), as_json)
+    return _answer(_open(name, storage), as_json)
 
 
 @app.command()
-def pareto(name: Name, storage: Storage = None, as_json: Json = False) -> None:
+def pareto(name: Name, storage: Storage = None, as_json: Json = False) -> int:
     """Trials that no other trial beats in every objective."""
     rows = _open(name, storage).pareto()
     if as_json:
         print_json(rows)
-        return
-    from codesign.views.explain import rows_table
+    else:
+        from codesign.views.explain import rows_table
 
-    show(rows_table(f"Pareto set of {name}", rows))
+        show(rows_table(f"Pareto set of {name}", rows) if rows else "nothing feasible yet")
+    return 0 if rows else InfeasibleError.exit_code
 
 
 @app.command()
@@ -118,10 +123,11 @@ def export(
     name: Name,
     out: Annotated[Path, typer.Argument(help="File to write: .csv, .json or .parquet.")],
     storage: Storage = None,
+    as_json: Json = False,
 ) -> None:
     """Every trial as columns: parameters as asked and as repaired, values, constraints, details."""
     count = _open(name, storage).export(out)
-    show(f"{count} trials written to {out}")
+    _done(as_json, f"{count} trials written to {out}", study=name, trials=count, file=str(out))
 
 
 @app.command("import")
@@ -129,11 +135,13 @@ def import_study(
     file: Annotated[Path, typer.Argument(help="An exported .json or .parquet.")],
     name: Annotated[str | None, typer.Option("--study", help="Name in the database; default: as exported.")] = None,
     storage: Storage = None,
+    as_json: Json = False,
 ) -> None:
     """Bring an exported study into the database."""
     from codesign.study.study import import_trials
 
-    show(f"study {import_trials(file, storage_url(storage), name)} imported")
+    found = import_trials(file, storage_url(storage), name)
+    _done(as_json, f"{file} is now study {found}; next: codesign study best {found}", study=found, file=str(file))
 
 
 @app.command()
@@ -144,10 +152,12 @@ def copy(
         bool, typer.Option("--rebase", help="Evaluate its designs again with this code and catalog.")
     ] = False,
     storage: Storage = None,
+    as_json: Json = False,
 ) -> None:
     """Copy a study; with --rebase its designs become the first trials of a study under this code and catalog."""
     count = _open(name, storage).copy(new_name, rebase=rebase)
-    show(f"{new_name}: {count} trials")
+    said = f"{new_name}: {count} designs will be its first trials; next: codesign study run {new_name}"
+    _done(as_json, said, study=new_name, first_trials=count)
 
 
 @app.command()
@@ -155,7 +165,15 @@ def stop(
     name: Name,
     verb: Annotated[str, typer.Option(help="pause, stop or cancel.")] = "stop",
     storage: Storage = None,
+    as_json: Json = False,
 ) -> None:
     """Ask a running study to pause (keep its place), stop (finish the batch) or cancel (drop the batch)."""
-    _open(name, storage).request(verb)
-    show(f"{name}: {verb} requested")
+    said = _open(name, storage).request(verb)
+    _done(as_json, f"{name}: {said}", study=name, verb=verb, state=said)
+
+
+def _done(as_json: bool, said: str, **facts: Any) -> None:
+    if as_json:
+        print_json(facts)
+    else:
+        show(said)

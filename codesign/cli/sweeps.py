@@ -51,11 +51,19 @@ def run(
 
 
 def _print(summary: dict[str, Any]) -> None:
-    from codesign.views.explain import refusals_table, rows_table
+    from codesign.views.explain import refusals_table, rows_table, shown
 
     done, feasible = summary["done_count"], summary["feasible_count"]
     show(f"{done:,} of {summary['points_count']:,} points, {feasible:,} feasible: {summary['folder']}")
-    show(rows_table("best", summary["top"][:10]))
+    rows = [
+        {"point": str(entry["index"]), **dict(zip(summary["objectives"], entry["values"], strict=True)),
+         "keeps every rule": "yes" if entry["excess"] <= 0.0 else "no"}
+        for entry in summary["top"][:10]
+    ]  # fmt: skip
+    show(rows_table("best points", rows))
+    if rows:
+        best = [{"parameter": n, "value": shown(n, v)} for n, v in summary["top"][0]["row"].items()]
+        show(rows_table(f"design of point {rows[0]['point']}", best))
     show(refusals_table({"refusals": {rule: n for rule, n in summary["refusals"].items() if n}}))
     if summary["promoted_to"]:
         show(f"the best are the first trials of study {summary['promoted_to']}")

@@ -43,7 +43,7 @@ def open_study(
 
     Raises:
         StudyError: it exists with another space, catalog or code, or was cancelled.
-        UsageError: no total to aim at.
+        UsageError: no total to aim at, or one below what is done.
     """
     if trials_total is not None and extend is not None:
         raise UsageError("give a total or an extension, not both")
@@ -56,6 +56,9 @@ def open_study(
     if study.state == "cancelled":
         raise StudyError(f"study {name!r} was cancelled; copy it to go on")
     total = study.trials_total + (extend or 0) if trials_total is None else trials_total
+    done = len(store.columns(study))
+    if total < done:
+        raise UsageError(f"study {name!r} has {done} trials already; a total of {total} would drop some: use --extend")
     if total != study.trials_total:
         store.set_study(name, trials_total=total)
     return store.study(name)

@@ -11,6 +11,8 @@ import numpy as np
 
 from codesign.store.repository import RunRecord, strict_json
 
+INTERRUPTED = "interrupted"  # the reason stored with work whose driver was told to end
+
 
 def actor() -> str:
     """Who does something: process and machine."""

@@ -12,7 +12,7 @@ from codesign.units import Array
 _CELLS_MOST = 64  # parameters with more steps than this are judged as continuous
 _TINY = 1e-12
 _WANDER = (
-    4.0  # with 1, one run in ten settles on the wrong word for good (benchmarks/search/quality.py); 4 and 8 do not
+    4.0  # with 1, more runs settle on the wrong word for good; with 4 some still do (benchmarks/search/quality.py)
 )
 
 

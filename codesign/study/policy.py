@@ -25,6 +25,11 @@ _TPE_BUDGET = 2000
 BLIND = ("random", "sobol", "exhaustive")
 
 
+def known_samplers() -> tuple[str, ...]:
+    """Names a space may ask for, beside ``optuna:NAME``."""
+    return ("auto", *OURS, *_SAME)
+
+
 def resolve(
     sampler: str | Mapping[str, Any], coding: Coding, objectives_count: int, trials_total: int, batch_count: int
 ) -> dict[str, Any]:

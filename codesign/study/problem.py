@@ -3,7 +3,7 @@
 import hashlib
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ from codesign import resources
 from codesign.candidates import assemble, assemble_rows, check_space, platform_candidates
 from codesign.catalog import Catalog, load_catalog
 from codesign.catalog.platforms import load_platform, load_platforms
-from codesign.errors import SpaceError
-from codesign.evaluation import Evaluation, check_question, evaluate, physical_violations, rules_of
+from codesign.errors import SpaceError, nearest
+from codesign.evaluation import check_question, evaluate, physical_violations, rules_of
 from codesign.jsons import dump
+from codesign.metrics import Violations
 from codesign.parameters import BY_NAME
 from codesign.shadow import shadow
 from codesign.space import Choices, Range, Space, load_space, parse_space, shipped_spaces
 from codesign.study import parameters as study_parameters
 from codesign.study.coding import Coding
+from codesign.study.policy import known_samplers
 from codesign.study.problem_protocol import Direction, Evaluated
 from codesign.study.repair import Change, Row, repair
 from codesign.study.repair_moves import moves_of, orders_of
@@ -55,6 +57,9 @@ class SpaceProblem:
         check_question(space, self.catalog)
         for name in self._baseline_names:
             load_platform(name, f"{space.name}: baselines")
+        sampler = space.search.sampler
+        if not sampler.startswith("optuna:") and sampler not in known_samplers():
+            raise SpaceError(f"{space.name}: search: no sampler {sampler!r}{nearest(sampler, known_samplers())}")
 
     @property
     def name(self) -> str:
@@ -114,60 +119,40 @@ class SpaceProblem:
 
     @cached_property
     def baselines(self) -> tuple[tuple[str, Mapping[str, Value]], ...]:
-        """Machines that people built, their varied parameters snapped to what the space allows (decision 5)."""
+        """The points of the space nearest to machines that people built: the first trials (decision 5)."""
         rows: dict[tuple[Any, ...], tuple[str, Mapping[str, Value]]] = {}
         for name in self._baseline_names:
             decided = {p: d.value for p, d in load_platform(name).parameters.items()}
             row = {p: _snapped(decided[p], options) for p, options in self.space.vary.items()}
             row = {p: v for p, v in row.items() if _applies(self.space.vary[p], row)}
-            rows.setdefault(tuple(sorted(row.items())), (name, row))
+            rows.setdefault(tuple(sorted(row.items())), (f"near {name}", row))
         return tuple(rows.values())
 
-    @cached_property
-    def _baseline_of(self) -> dict[tuple[Any, ...], str]:
-        return {tuple(sorted(row.items())): name for name, row in self.baselines}
-
     def evaluate(self, rows: Sequence[Mapping[str, Value]]) -> Evaluated:
-        """Numbers for a batch of rows: baselines as they are, everything else after repair."""
-        named = [self._baseline_of.get(tuple(sorted(row.items()))) for row in rows]
-        searched = [i for i, name in enumerate(named) if name is None]
-        known = [i for i, name in enumerate(named) if name is not None]
-        answers: list[tuple[Row, Array, Array, str] | None] = [None] * len(rows)
-        if searched:
-            repaired, changes = self._repair([dict(rows[i]) for i in searched])
-            found = evaluate(assemble_rows(repaired, self.space), self.space, self.catalog)
-            sources = ["search"] * len(searched)
-            self._enter(answers, searched, found, repaired, changes, sources)
-        if known:
-            names = [str(named[i]) for i in known]
-            found = evaluate(platform_candidates(names), self.space, self.catalog)
-            asked = [dict(rows[i]) for i in known]
-            self._enter(answers, known, found, asked, [[] for _ in known], [f"baseline {n}" for n in names])
-        done = [answer for answer in answers if answer is not None]
+        """Numbers for a batch of rows, after repair."""
+        repaired, changes = self._repair([dict(row) for row in rows])
+        found = evaluate(assemble_rows(repaired, self.space), self.space, self.catalog)
+        details = [
+            {"source": "search", "repairs": [asdict(change) for change in changes[i]], **found.details(i)}
+            for i in range(len(rows))
+        ]
         return Evaluated(
-            repaired=[row for row, _, _, _ in done],
-            values=np.array([values for _, values, _, _ in done]),
-            constraints=np.array([constraints for _, _, constraints, _ in done]),
-            details=[text for _, _, _, text in done],
+            repaired=repaired,
+            values=found.metrics.columns(list(self.space.objectives)),
+            constraints=np.array(found.violations.excess.T),
+            details=[dump(entry, indent=None) for entry in details],
         )
 
-    def _enter(
-        self,
-        answers: list[tuple[Row, Array, Array, str] | None],
-        places: Sequence[int],
-        found: Evaluation,
-        rows: Sequence[Row],
-        changes: Sequence[Sequence[Change]],
-        sources: Sequence[str],
-    ) -> None:
-        values = found.metrics.columns(list(self.space.objectives))
-        for at, place in enumerate(places):
-            repairs = [
-                {"parameter": c.parameter, "asked": c.asked, "repaired": c.repaired, "rule": c.rule}
-                for c in changes[at]
-            ]
-            details = {"source": sources[at], "repairs": repairs, **found.details(at)}
-            answers[place] = (rows[at], values[at], found.violations.excess[:, at], dump(details, indent=None))
+    def machines(self) -> list[dict[str, Any]]:
+        """The human baselines as they are, whole machines under the space's workloads and prices, unrepaired."""
+        names = self._baseline_names
+        if not names:
+            return []
+        found = evaluate(platform_candidates(names), self.space, self.catalog)
+        return [
+            {"number": None, "name": name, "source": f"baseline {name}", "asked": {}, "repairs": [], **found.details(i)}
+            for i, name in enumerate(names)
+        ]
 
     def _repair(self, rows: Sequence[Row]) -> tuple[list[Row], list[list[Change]]]:
         return repair(
@@ -220,18 +205,24 @@ def sample_feasibility(name_or_path: str, samples: int, seed: int = 0) -> dict[s
     coding = Coding(problem.parameters)
     unit = np.random.default_rng(seed).random((samples, len(coding.names)))
     rows = [dict(row) for row in coding.rows(coding.decode(unit))]
-    asked = physical_violations(assemble_rows(rows, problem.space), problem.space, problem.catalog).feasible()
+    asked = physical_violations(assemble_rows(rows, problem.space), problem.space, problem.catalog)
     repaired, _ = problem._repair(rows)
     found = evaluate(assemble_rows(repaired, problem.space), problem.space, problem.catalog).violations
-    broken = (found.excess > 0.0).sum(axis=1)
     return {
         "space": problem.name,
         "parameters": len(problem.parameters),
         "samples": samples,
-        "feasible_as_asked_frac": float(asked.mean()),
+        "feasible_as_asked_frac": float(asked.feasible().mean()),
         "feasible_frac": float(found.feasible().mean()),
-        "refusals": {rule.name: int(n) for rule, n in zip(found.rules, broken, strict=True) if n},
+        "refusals_as_asked": _broken(asked),
+        "refusals": _broken(found),
     }
+
+
+def _broken(found: Violations) -> dict[str, int]:
+    """How many rows break each rule, rules that none breaks left out."""
+    counts = (found.excess > 0.0).sum(axis=1)
+    return {rule.name: int(n) for rule, n in zip(found.rules, counts, strict=True) if n}
 
 
 @cache

@@ -22,7 +22,7 @@ from codesign.study.coding import Coding, Row, canonical, design_hash
 from codesign.study.executor import Executor, Finished, InlineExecutor
 from codesign.study.fronts import excess
 from codesign.study.lifecycle import REQUESTS, open_study
-from codesign.study.liveness import abandon, actor, dead, description
+from codesign.study.liveness import INTERRUPTED, abandon, actor, dead, description
 from codesign.study.parameters import Value
 from codesign.study.problem_protocol import Problem, ProblemRecipe
 from codesign.study.progress import Ledger, Progress, StudySummary, summarise
@@ -86,7 +86,7 @@ def run_study(
             driver.prepare(recipe)
             state, reason = driver.run(limits)
         except KeyboardInterrupt:
-            state, reason = "paused", "interrupted"
+            state, reason = "paused", INTERRUPTED
         except BaseException as error:
             driver.give_up(error)
             raise

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from codesign.errors import InfeasibleError, StudyError, UsageError
+from codesign.shadow import bound_by
+from codesign.space import shipped_spaces
 from codesign.store.repository import Store
 from codesign.study.executor import Executor, InlineExecutor, InlinePool
 from codesign.study.lifecycle import copy_study, request
 from codesign.study.lifecycle import list_studies as listed
+from codesign.study.liveness import INTERRUPTED
 from codesign.study.problem import SpaceRecipe, recipe_of
 from codesign.study.progress import Progress, TrialView, counting, summarise, views
 from codesign.study.run import run_study
@@ -53,6 +56,19 @@ class Study:
         return study
 
     @classmethod
+    def continued(cls, name: str, storage: str = DEFAULT_STORAGE) -> "Study":
+        """The study of that name if the database has one, else a new study of the space file or shipped space.
+
+        Raises:
+            SpaceError: it is none of the three.
+        """
+        if not Path(name).exists() and name not in shipped_spaces():
+            with Store(storage) as store:
+                if store.has_study(name):
+                    return cls.open(name, storage)
+        return cls.create(name, storage, exist_ok=True)
+
+    @classmethod
     def open(cls, name: str, storage: str = DEFAULT_STORAGE) -> "Study":
         """A study that is in the database.
 
@@ -82,13 +98,14 @@ class Study:
 
         Raises:
             StudyError, StoreError, ExecutorError: see their messages. Finished trials stay.
+            KeyboardInterrupt: after the place of the search was written down.
         """
         total = trials
         if trials is None and extend is None:
             with Store(self.storage) as store:
                 known = store.has_study(self.name)
             total = None if known else self._recipe().space.search.trials
-        run_study(
+        found = run_study(
             self._recipe,
             self.storage,
             self.name,
@@ -97,6 +114,8 @@ class Study:
             executor=executor_of(executor, workers, address),
             on_progress=on_progress,
         )
+        if found.reason == INTERRUPTED:
+            raise KeyboardInterrupt
         return self
 
     @property
@@ -107,7 +126,7 @@ class Study:
 
     @property
     def baselines(self) -> list[dict[str, Any]]:
-        """Trials of the human baselines."""
+        """The human baselines as they are, whole machines under this space's workloads and prices."""
         found: list[dict[str, Any]] = self.summary()["baselines"]
         return found
 
@@ -116,9 +135,10 @@ class Study:
         problem = self._recipe()
         with Store(self.storage) as store:
             found = summarise(store, self.name)
-        best = _trial(found.best) if found.best is not None and found.best.feasible else None
+        leader = None if found.best is None else _trial(found.best)
+        best = leader if leader is not None and leader["feasible"] else None
         if best is not None:
-            best["binds"]["elasticities"] = problem.elasticities(best)
+            best["binds"] = bound_by(best["binds"], problem.elasticities(best))
         return {
             "study": self.name,
             "question": problem.space.question,
@@ -130,7 +150,8 @@ class Study:
             "total": found.total_count,
             "feasible_frac": found.feasible_count / max(found.trials_count, 1),
             "best": best,
-            "baselines": [_trial(view) for view in found.baselines],
+            "closest": leader if best is None else None,
+            "baselines": problem.machines(),
             "refusals": {rule: count for rule, count in found.refusals.items() if count},
             "front": list(found.front_numbers),
             "hypervolume": found.hypervolume,
@@ -140,14 +161,12 @@ class Study:
 
     def _next(self, best: Mapping[str, Any] | None) -> list[str]:
         where = "" if self.storage == DEFAULT_STORAGE else f" --storage {self.storage}"
+        more = f"codesign study run {self.name} --extend 100{where}"
         if best is None:
-            return [
-                f"codesign space check {self._recipe().name}",
-                f"codesign study run {self._recipe().name} --extend 100{where}",
-            ]
+            return [more]
         return [
             f"codesign study show {self.name} --trial {best['number']}{where}",
-            f"codesign study run {self._recipe().name} --study {self.name} --extend 100{where}",
+            more,
             f"codesign study export {self.name} {self.name}.csv{where}",
         ]
 
@@ -310,6 +329,8 @@ def sweep(
         pool=pool_of(executor, workers, address),
         on_progress=on_progress,
     )
+    if summary.reason == INTERRUPTED:
+        raise KeyboardInterrupt
     target = None
     if promote:
         target = f"{label}_promoted"
@@ -317,7 +338,8 @@ def sweep(
             first = promoted(store, label, promote)
         total = recipe().space.search.trials + len(first)
         run_study(recipe, storage, target, trials_total=total, first_rows=first)
-    return asdict(summary) | {"promoted_to": target}
+    objectives = dict(recipe().space.objectives)
+    return asdict(summary) | {"objectives": objectives, "promoted_to": target}
 
 
 def pool_of(name: str, workers: int, address: str) -> Any:

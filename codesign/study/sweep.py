@@ -21,7 +21,7 @@ from codesign.store.sweeps import ChunkRecord, SweepRecord, SweepStore
 from codesign.study.coding import Coding
 from codesign.study.executor import InlinePool, Outcome
 from codesign.study.lifecycle import question
-from codesign.study.liveness import actor
+from codesign.study.liveness import INTERRUPTED, actor
 from codesign.study.parameters import Choices, Value, check_parameters, from_json, to_json
 from codesign.study.problem_protocol import Problem, ProblemRecipe
 from codesign.study.samplers import grid_size
@@ -117,7 +117,7 @@ def run_sweep(
         try:
             state, reason = driver.run(recipe)
         except KeyboardInterrupt:
-            state, reason = "paused", "interrupted"
+            state, reason = "paused", INTERRUPTED
         finally:
             pool.close()
             SweepStore(store).set_state(sweep, state, reason, actor())
@@ -183,7 +183,10 @@ class _SweepDriver:
 
     def run(self, recipe: ProblemRecipe) -> tuple[str, str]:
         """Until every chunk is written."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write sweep files in {self._folder}: {error.strerror or error}") from None
         waiting = deque(self._missing())
         if waiting:
             self._pool.start(recipe)

@@ -38,6 +38,9 @@ def export_study(store: Store, name: str, path: Path, kind: str | None = None) -
         name: Name of the study.
         path: The file; its ending says the format unless ``kind`` does.
         kind: csv, json or parquet.
+
+    Raises:
+        UsageError: another format, or the file cannot be written.
     """
     kind = kind or path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
@@ -46,7 +49,10 @@ def export_study(store: Store, name: str, path: Path, kind: str | None = None) -
     header, columns = _header(store, study), _finished(store.columns(study))
     evaluations = {e.number: e for e in store.evaluations(study)}
     writers = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}
-    writers[kind](path, study, header, columns, evaluations)
+    try:
+        writers[kind](path, study, header, columns, evaluations)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     return len(columns)
 
 
@@ -58,7 +64,9 @@ def import_study(store: Store, path: Path, new_name: str | None = None) -> Study
     """
     try:
         header, columns, evaluations = _read_parquet(path) if path.suffix == ".parquet" else _read_json(path)
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+    except OSError as error:
+        raise StudyError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise StudyError(f"{path} is not a study written by codesign: {type(error).__name__}: {error}") from None
     record = {key: header["study"][key] for key in _KEPT} | {"name": new_name or header["study"]["name"]}
     described = [ParameterColumn(n, distribution_json(p)) for n, p in from_json(record["parameters"]).items()]

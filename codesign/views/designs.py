@@ -19,7 +19,7 @@ from codesign.model.chip.power import power
 from codesign.model.link.chain import link
 from codesign.parameters import BY_NAME, Parameter
 from codesign.prices import Draws, facts_read
-from codesign.shadow import shadow
+from codesign.shadow import bound_by, shadow
 from codesign.space import Choices, Range, Space, Value, load_space
 from codesign.units import Numeric, unit_of
 from codesign.views.bill import ITEMS, bill_rows, tornado, tornado_svg
@@ -66,7 +66,7 @@ def evaluated(design: str | Space) -> Row:
     asked = question(design)
     found, prices = shadow(asked.candidates, asked.space, asked.catalog)
     details = found.details(0)
-    details["binds"]["elasticities"] = prices[0]
+    details["binds"] = bound_by(details["binds"], prices[0])
     return {"number": None, "source": f"design {asked.space.name}", "repairs": [], **details}
 
 

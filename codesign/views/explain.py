@@ -39,12 +39,13 @@ def _digits(value: float) -> str:
 def answer(summary: Mapping[str, Any]) -> RenderableType:
     """Everything `study run` and `study best` print, from the documented JSON of the same command."""
     best = summary.get("best")
-    baselines = [trial for trial in summary.get("baselines", []) if best is None or trial["number"] != best["number"]]
     parts: list[RenderableType] = [headline(summary)]
     if best:
-        reference = best_baseline(baselines, summary["objectives"])
+        reference = best_baseline(summary["baselines"], summary["objectives"])
         parts += [design_table(best, reference), workload_table(best), waterfall_table(best, reference)]
         parts += [bill_table(best, reference), binds_text(best)]
+    if summary.get("closest"):
+        parts.append(violations_table(summary["closest"], f"the closest, trial {summary['closest']['number']}, breaks"))
     parts.append(refusals_table(summary))
     parts.append(next_commands(summary))
     return Group(*parts)
@@ -69,9 +70,9 @@ def _verdict(trial: Trial) -> RenderableType:
     return Group(*lines)
 
 
-def violations_table(trial: Trial) -> Table:
+def violations_table(trial: Trial, title: str = "rules it breaks") -> Table:
     """Every broken rule with what it requires and what is available."""
-    table = Table(title="rules it breaks", title_justify="left")
+    table = Table(title=title, title_justify="left")
     for column in ("rule", "required", "available", "too much by"):
         table.add_column(column, justify="left" if column == "rule" else "right")
     for v in trial["violations"]:
@@ -94,24 +95,24 @@ def headline(summary: Mapping[str, Any]) -> RenderableType:
     lines = [
         Text(summary.get("question", ""), style="bold"),
         Text(
-            f"study {summary['study']}: {summary['trials']} trials, {100 * summary['feasible_frac']:.0f} % feasible, "
+            f"study {summary['study']}: {summary['trials']} trials, {100 * summary['feasible_frac']:.1f} % feasible, "
             f"sampler {summary['sampler']}"
         ),
     ]
     best = summary.get("best")
     if best is None:
-        lines.append(Text("nothing feasible was found; the table below says which rules refused", style="red"))
+        lines.append(Text("nothing feasible was found; the tables below say which rules refused", style="red"))
         return Group(*lines)
-    if best["source"] != "search":
-        lines.append(Text(f"nothing searched so far beats {best['source']}; it is shown beside the next best baseline"))
-    others = [trial for trial in summary.get("baselines", []) if trial["number"] != best["number"]]
-    reference = best_baseline(others, summary["objectives"])
+    reference = best_baseline(summary["baselines"], summary["objectives"])
     for name in summary["objectives"]:
         text = f"best {name}: {shown(name, best['values'][name])} (trial {best['number']})"
         if reference is not None and reference["feasible"] and reference["values"][name]:
             change = 100.0 * (best["values"][name] / reference["values"][name] - 1.0)
             text += f", {change:+.1f} % against {reference['source']} at {shown(name, reference['values'][name])}"
         lines.append(Text(text, style="green"))
+    if reference is not None and best_baseline([best, reference], summary["objectives"]) is reference:
+        said = "is better than every trial so far: search longer, or offer what it has"
+        lines.append(Text(f"{reference['source']}, evaluated whole, {said}", style="yellow"))
     return Group(*lines)
 
 
@@ -212,12 +213,14 @@ def binds_text(best: Trial) -> RenderableType:
     return Group(*lines)
 
 
-def refusals_table(summary: Mapping[str, Any]) -> RenderableType:
+def refusals_table(
+    summary: Mapping[str, Any], title: str = "why candidates were refused (after repair)"
+) -> RenderableType:
     """How often each rule refused a candidate, as a histogram."""
     refusals = summary.get("refusals", {})
     if not refusals:
-        return Text("no candidate was refused")
-    table = Table(title="why candidates were refused (after repair)", title_justify="left")
+        return Text(f"{title}: none")
+    table = Table(title=title, title_justify="left")
     table.add_column("rule")
     table.add_column("trials", justify="right")
     table.add_column("")

@@ -79,7 +79,7 @@ def test_the_drawing_has_two_bars_for_each_fact(catalog: Catalog) -> None:
     swings = tornado(lambda draws: bill(cost_inputs(catalog, H100, Scenario(), draws)).capital.total_usd, facts, 5)
     drawing = ElementTree.fromstring(tornado_svg(swings))
 
-    assert len(drawing.findall("{*}rect")) == 10
+    assert len(drawing.findall("{*}rect")) == 1 + 10  # the ground, and two bars for each of five
     assert len(drawing.findall("{*}line")) == 1
 
 

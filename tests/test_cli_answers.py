@@ -1,0 +1,183 @@
+"""What the commands say when the answer is no: nothing feasible, interrupted, unwritable, pinned wrongly."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from codesign.cli import run
+
+SPACE = """
+name: mine
+question: Which links?
+base: hgx_h100
+workloads:
+  chat: {kind: serving, model: Llama-3.1-70B, input_count: 256, output_count: 64, tpot_ms: %s, ttft_ms: 5000.0}
+vary:
+  scale_up_lanes_count: {low: 16, high: 72, step: 4}
+search: {trials: 6, sampler: random, batch: 2}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def space(folder: Path, tpot_ms: float = 60.0, more: str = "") -> str:
+    path = folder / "mine.yaml"
+    path.write_text(SPACE % tpot_ms + more, encoding="utf-8")
+    return str(path)
+
+
+def test_a_sweep_prints_its_progress_and_its_best(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", "run", space(here), "--points", "40", "--chunk", "20", "--executor", "inline"]) == 0
+    said = capsys.readouterr()
+    assert "40/40" in said.err
+    assert "best" in said.out
+
+
+def test_nothing_feasible_says_what_the_closest_lacks(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["study", "run", space(here, tpot_ms=0.01), "--executor", "inline"]
+
+    assert run([*words, "--json"]) == 8
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["best"] is None
+    assert [v["rule"] for v in summary["closest"]["violations"]] == ["chat:tpot"]
+    assert run(["study", "best", "mine"]) == 8
+    assert "the closest" in capsys.readouterr().out
+    assert run(["study", "pareto", "mine"]) == 8
+
+
+def test_a_study_of_a_file_goes_on_by_its_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["study", "run", space(here), "--executor", "inline", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    (here / "mine.yaml").unlink()
+    for line in first["next"]:
+        assert run([*line.split()[1:], *(["--executor", "inline"] if " run " in line else [])]) == 0
+    capsys.readouterr()
+    assert run(["study", "best", "mine", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trials"] == 15  # all the points there are
+
+
+def test_a_total_below_what_is_done_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["study", "run", space(here), "--executor", "inline"]
+    assert run(words) == 0
+    assert run([*words, "--trials", "2"]) == 2
+    assert "6 trials already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("mapping: {chat: {tp_count: 64}}", "must fit accelerators_count 8; got 64"),
+        ("mapping: {chat: {tp_count: 2, ep_count: 4}}", "ep_count must be at most tp x dp = 2"),
+        ("mapping: {chat: {tp_cuont: 2}}", "tp_count"),
+    ],
+)
+def test_a_pinned_mapping_must_fit(here: Path, capsys: pytest.CaptureFixture[str], more: str, says: str) -> None:
+    assert run(["evaluate", space(here, more=more).replace("vary", "vary")]) == 3
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pinned", "says"),
+    [
+        ("{tp_count: 7}", "tp_count must divide the heads"),
+        ("{tp_count: 8, dp_count: 3}", "must be the accelerators_count"),
+        ("{pp_count: 1024}", "pp_count must not exceed the layers"),
+    ],
+)
+def test_a_pinned_training_layout_must_divide(
+    here: Path, capsys: pytest.CaptureFixture[str], pinned: str, says: str
+) -> None:
+    path = here / "job.yaml"
+    path.write_text(
+        f"""
+name: job
+question: How long does a step take?
+base: hgx_h100
+workloads:
+  pretrain: {{kind: training, model: Llama-3.1-70B, accelerators_count: {1008 if "7" in pinned else 1024},
+             sequence_count: 4096, global_batch_count: 1024}}
+mapping: {{pretrain: {pinned}}}
+""",
+        encoding="utf-8",
+    )
+    assert run(["evaluate", str(path)]) == 3
+    assert says in capsys.readouterr().err
+
+
+def test_data_parallelism_fills_a_pinned_job(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = here / "job.yaml"
+    path.write_text(
+        """
+name: job
+question: How long does a step take?
+base: hgx_h100
+workloads:
+  pretrain: {kind: training, model: Llama-3.1-70B, accelerators_count: 1024, sequence_count: 4096,
+             global_batch_count: 1024}
+mapping: {pretrain: {tp_count: 8, pp_count: 4}}
+""",
+        encoding="utf-8",
+    )
+    assert run(["evaluate", str(path), "--json"]) in (0, 8)
+    assert json.loads(capsys.readouterr().out)["workloads"]["pretrain"]["mapping"]["dp_count"] == 32
+
+
+def test_an_unknown_sampler_is_refused_before_the_study(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(space(here))
+    path.write_text(path.read_text().replace("sampler: random", "sampler: nsga4"), encoding="utf-8")
+    assert run(["space", "check", str(path)]) == 3
+    assert "did you mean 'nsga" in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_written_are_a_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["study", "run", space(here), "--executor", "inline"]) == 0
+    for ending in ("csv", "json", "parquet"):
+        assert run(["study", "export", "mine", f"nowhere/trials.{ending}"]) == 2
+        assert "cannot write nowhere" in capsys.readouterr().err
+    (here / "taken").write_text("a file", encoding="utf-8")
+    assert run(["sweep", "run", "mine.yaml", "--points", "8", "--out", "taken", "--executor", "inline"]) == 2
+    assert "cannot write sweep files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_is_done_and_says_so(here: Path, sent: signal.Signals) -> None:
+    path = Path(space(here))
+    path.write_text(path.read_text().replace("trials: 6", "trials: 4000"), encoding="utf-8")
+    words = [sys.executable, "-m", "codesign", "study", "run", str(path), "--executor", "inline"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=here) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        os.kill(process.pid, sent)
+        said = first + process.stderr.read()
+    assert process.returncode == 130, said
+    assert "interrupted; finished trials are kept" in said
+
+
+def test_the_dashboard_publishes_reviews_and_serves(here: Path) -> None:
+    import urllib.request
+
+    assert run(["study", "run", space(here), "--executor", "inline"]) == 0
+    words = [sys.executable, "-m", "codesign", "dashboard", "--port", "18431"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here) as process:
+        page = ""
+        for _ in range(100):
+            try:
+                with urllib.request.urlopen("http://127.0.0.1:18431/api/studies", timeout=5) as answer:
+                    page = answer.read().decode()
+                break
+            except OSError:
+                time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert "mine (review)" in page
+    assert process.returncode == 130
