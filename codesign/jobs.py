@@ -13,7 +13,7 @@ from codesign.errors import SpaceError, nearest
 from codesign.hardware import Hardware
 from codesign.machines import ACTIVATION_BYTES
 from codesign.metrics import WorkloadResult
-from codesign.model.workload.layout import Layout
+from codesign.model.workload.layout import Layout, layout_faults
 from codesign.model.workload.serving import ServingPoint
 from codesign.model.workload.serving_inputs import Pool, ServingKernels, ServingLayout, ServingSoftware
 from codesign.model.workload.serving_layout import serving_layouts
@@ -98,7 +98,7 @@ def training_result(
     transformer = one_transformer(work.model)
     job = training_job(work, transformer)
     layouts = (
-        _pinned_layout(name, pinned)
+        _pinned_layout(name, pinned, work, transformer)
         if pinned
         else training_layouts(transformer, job, work.accelerators_count, offload=offload)
     )
@@ -161,10 +161,37 @@ def _training_columns(name: str, work: Training, best: BestTraining, layouts: La
     )
 
 
-def _pinned_layout(name: str, pinned: Mapping[str, Value]) -> Layout:
+_FAULTS: Mapping[str, str] = {
+    "ranks_ratio": "tp x pp x cp x dp must be the accelerators_count of the job",
+    "heads_ratio": "tp_count must divide the heads of the model",
+    "layers_ratio": "pp_count must not exceed the layers of the model",
+    "experts_ratio": "ep_count must divide the experts of a layer, and tp x cp x dp",
+    "batch_ratio": "dp_count x micro_batch_count must divide global_batch_count",
+    "interleave_ratio": "with vp_count above 1, pp_count must divide the microbatches of a rank",
+}
+
+
+def _pinned_layout(name: str, pinned: Mapping[str, Value], work: Training, transformer: Transformer) -> Layout:
+    """The layout a space pins; data parallelism fills the job where it is not given.
+
+    Raises:
+        SpaceError: an unknown degree, or degrees that do not divide the job.
+    """
     defaults = {f.name: 1.0 if f.name.endswith("_count") else 0.0 for f in fields(Layout)}
     defaults |= {"optimizer_sharded_flag": 1.0}
-    return Layout(**{k: np.array([v]) for k, v in _checked(name, pinned, defaults).items()})
+    given = _checked(name, pinned, defaults)
+    if "dp_count" not in pinned:
+        others = given["tp_count"] * given["pp_count"] * given["cp_count"]
+        given["dp_count"] = max(1.0, work.accelerators_count // others)
+    layout = Layout(**{k: np.array([v]) for k, v in given.items()})
+    sizes = (transformer.heads_count, transformer.layers_count, transformer.experts_count)
+    faults = layout_faults(layout, float(work.accelerators_count), *sizes, float(work.global_batch_count))
+    for key, meaning in _FAULTS.items():
+        if np.any(np.asarray(getattr(faults, key)) > 0.0):
+            shown = ", ".join(f"{k} {v:g}" for k, v in given.items() if k.endswith("_count") and v > 1.0)
+            of = f"{work.accelerators_count} accelerators, global batch {work.global_batch_count}, {work.model}"
+            raise SpaceError(f"mapping: {name}: {meaning}; got {shown or 'all degrees 1'} for {of}")
+    return layout
 
 
 def _checked(name: str, pinned: Mapping[str, Value], known: Mapping[str, float]) -> dict[str, float]:
@@ -209,7 +236,7 @@ def serving_result(
         queue=queue_constants(catalog, [ENGINE] * len(hardware)),
     )
     layouts = (
-        _pinned_serving(name, pinned)
+        _pinned_serving(name, pinned, work.accelerators_count)
         if pinned
         else serving_layouts(transformer, work.accelerators_count, disaggregated=work.mode == "disaggregated")
     )
@@ -292,10 +319,30 @@ def _serving_mapping(layout: ServingLayout) -> dict[str, Array]:
     }
 
 
-def _pinned_serving(name: str, pinned: Mapping[str, Value]) -> ServingLayout:
+def _pinned_serving(name: str, pinned: Mapping[str, Value], accelerators_count: int) -> ServingLayout:
+    """The layout a space pins; without prefill workers of its own, engines fill the system where not given.
+
+    Raises:
+        SpaceError: an unknown degree, or pools that need more accelerators than there are.
+    """
     names = [f.name for f in fields(Pool)]
     known = dict.fromkeys([*names, "users_count", *(f"prefill_{n}" for n in names)], 1.0) | {"disaggregated_flag": 0.0}
-    given = {k: np.array([v]) for k, v in _checked(name, pinned, known).items()}
+    degrees = _checked(name, pinned, known)
+    sizes = {p: degrees[f"{p}tp_count"] * degrees[f"{p}dp_count"] * degrees[f"{p}pp_count"] for p in ("", "prefill_")}
+    split = degrees["disaggregated_flag"] > 0.0
+    if "workers_count" not in pinned and not split:
+        degrees["workers_count"] = max(1.0, accelerators_count // sizes[""])
+    used = sum(degrees[f"{p}workers_count"] * sizes[p] for p in (("", "prefill_") if split else ("",)))
+    if used > accelerators_count:
+        raise SpaceError(
+            f"mapping: {name}: workers x tp x dp x pp must fit accelerators_count {accelerators_count}; got {used:g}"
+        )
+    for pool in ("", "prefill_"):
+        most = degrees[f"{pool}tp_count"] * degrees[f"{pool}dp_count"]
+        if degrees[f"{pool}ep_count"] > most:
+            wrong = f"{pool}ep_count must be at most tp x dp = {most:g}; got {degrees[f'{pool}ep_count']:g}"
+            raise SpaceError(f"mapping: {name}: {wrong}")
+    given = {k: np.array([v]) for k, v in degrees.items()}
     decode = Pool(*(given[n] for n in names))
     apart = bool(given["disaggregated_flag"][0])
     prefill = Pool(*(given[f"prefill_{n}"] for n in names)) if apart else decode

@@ -68,6 +68,9 @@ def read_rows(path: Path) -> list[CaseRows]:
     for wanted in ("case", "kind"):
         if wanted not in header:
             raise CaseError(f"{path}: no column {wanted!r}; got {', '.join(header[:8]) or 'an empty file'}")
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise CaseError(f"{path}: column {twice[0]!r} appears twice")
     for number, row in enumerate(body, start=2):
         if len(row) != len(header):
             raise CaseError(f"{path}:{number}: {len(row)} cells where the header has {len(header)}")
@@ -77,6 +80,11 @@ def read_rows(path: Path) -> list[CaseRows]:
         CaseRows(path.name, kind, {n: [r[i] for r in body if r[at] == kind] for i, n in enumerate(header)})
         for kind in kinds
     ]
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell that is not empty reads as a finite number."""
+    return bool(np.isfinite(_number(cell)))
 
 
 def _number(cell: str) -> float:

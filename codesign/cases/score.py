@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from codesign.cases.rows import CaseRows, Predictions
+from codesign.cases.rows import CaseRows, Predictions, is_number
 
 CARRIED = ("grade", "core", "mode", "accelerator", "model", "series")
 Case = dict[str, Any]
@@ -15,7 +15,8 @@ Case = dict[str, Any]
 def cases_of(rows: CaseRows, predictions: Predictions, by: Sequence[str] = ()) -> list[Case]:
     """One entry per row and compared column, in file order; an empty measured cell gives none.
 
-    A refused row with no comparable cell still gives one entry, so that refusals never disappear.
+    A refused row with no comparable cell still gives one entry, and so does a cell that is not a number, so that
+    refusals never disappear.
     """
     carried = {name: rows.text(name) for name in dict.fromkeys([*CARRIED, *by])} | predictions.labels
     names = rows.text("case")
@@ -29,6 +30,11 @@ def cases_of(rows: CaseRows, predictions: Predictions, by: Sequence[str] = ()) -
             for metric, (predicted, measured) in predictions.metrics.items()
             if math.isfinite(measured[i])
         ]
+        for metric in predictions.metrics:
+            cell = rows.text(metric)[i].strip()
+            if cell and not is_number(cell):
+                wrong = f"{metric} is {cell!r}, no number"
+                entries.append({**base, **_compare(metric, math.nan, math.nan, wrong), **extra})
         if not entries and reason is not None:
             entries = [{**base, **_compare("", math.nan, math.nan, reason), **extra}]
         out.extend(entries)
