@@ -24,11 +24,11 @@ NOT_CLAIMED = """\
 
 def group_table(groups: Sequence[Row]) -> Table:
     """One row per group: how many rows were predicted and refused, and how far off the model is."""
-    table = Table(title="accuracy: 100 (predicted - measured) / measured", title_justify="left")
+    table = Table(title="accuracy in percent: 100 (predicted - measured) / measured", title_justify="left")
     for name in ("kind", "metric", "rows"):
-        table.add_column(name)
-    for name in ("n", "refused", "MAPE %", "median %", "p90 %", "bias %", "rank", "within 50 %"):
-        table.add_column(name, justify="right")
+        table.add_column(name, no_wrap=name == "kind", overflow="fold")
+    for name in ("n", "refused", "MAPE", "median", "p90", "bias", "rank", "in 50 %"):
+        table.add_column(name, justify="right", no_wrap=True)
     for group in groups:
         within = group["within_50_pct"]
         table.add_row(*_figures(group), _number(100 * within, 0) if within is not None else "-")

@@ -142,23 +142,3 @@ def exponential_loss_prob(load_frac: Numeric, places_count: Numeric) -> Numeric:
     safe = np.where(even, 1.0, log_load)
     ratio = np.expm1(safe) / np.expm1((places_count + 1.0) * safe)
     return np.where(even, 1.0 / (places_count + 1.0), np.exp(places_count * safe) * ratio)
-
-
-def incast_wait_ns(senders_count: Numeric, burst_bytes: Numeric, rate_gbps: Numeric) -> Numeric:
-    """Wait of the last byte when several senders burst at one port at once.
-
-    Args:
-        senders_count: Senders. [count], >= 1
-        burst_bytes: Burst of each. [byte]
-        rate_gbps: Rate of the port. [Gb/s], > 0
-
-    Returns:
-        Wait of the last byte. [ns]
-
-    Source:
-        definition: the other bursts drain first.
-
-    >>> incast_wait_ns(senders_count=3, burst_bytes=500, rate_gbps=80.0)
-    100.0
-    """
-    return 8.0 * (senders_count - 1.0) * burst_bytes / rate_gbps
