@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from codesign.catalog import load_catalog
+from codesign.columns import over_mappings
 from codesign.fabrics import fabric_of
 from codesign.model.fabric.collectives import (
     Fabric,
@@ -14,7 +15,6 @@ from codesign.model.fabric.collectives import (
     all_to_all_ns,
     inner_count,
     moe_exchange_ns,
-    over_mappings,
 )
 from codesign.units import Array, Numeric
 

@@ -1,14 +1,18 @@
 """What every batch shares: columns of one length that nobody edits afterwards."""
 
-from dataclasses import fields
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from codesign.errors import ShapeError
+from codesign.units import Numeric
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+S = TypeVar("S", bound="DataclassInstance")
 
 
 def seal(batch: "DataclassInstance") -> None:
@@ -48,3 +52,34 @@ def freeze(grid: "DataclassInstance") -> None:
     except ValueError:
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ShapeError(f"{type(grid).__name__}: fields do not broadcast: {shapes}") from None
+
+
+def remade(struct: S, change: Callable[[Any], Any]) -> S:
+    """The struct with every value changed, those of nested structs among them; derived fields follow.
+
+    >>> from dataclasses import dataclass
+    >>> pair = dataclass(type("Pair", (), {"__annotations__": {"left": float, "right": float}}))
+    >>> remade(pair(1.0, 2.0), lambda value: 10.0 * value).right
+    20.0
+    """
+    values = {f.name: getattr(struct, f.name) for f in fields(struct) if f.init}
+    for name, value in values.items():
+        nested = is_dataclass(value) and not isinstance(value, type)
+        values[name] = remade(value, change) if nested else change(value)
+    return replace(struct, **values)
+
+
+def rows_of(struct: S, rows: Any) -> S:
+    """Rows of a struct of columns; plain numbers stay."""
+    return remade(struct, lambda value: value[rows] if np.ndim(value) else value)
+
+
+def over_mappings(struct: S) -> S:
+    """The struct with every (n,) column as (n, 1), ready for the (n, m) grid of mappings."""
+    return remade(struct, lambda value: value[:, None] if np.ndim(value) == 1 else value)
+
+
+def number_at(value: Numeric, row: int = 0) -> float:
+    """One row's number of a column, or of what holds for every row."""
+    flat = np.asarray(value, dtype=np.float64).reshape(-1)
+    return float(flat[row if flat.size > 1 else 0])

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from codesign.columns import number_at
 from codesign.metrics import Metrics, WorkloadResult
 from codesign.units import Array, ms_from_ns
 
@@ -69,19 +68,14 @@ def details_of(found: "Evaluation", row: int) -> dict[str, Any]:
     }
 
 
-def _at(value: Any, row: int) -> float:
-    column = np.asarray(value, dtype=np.float64)
-    return float(column[row if column.ndim and len(column) > 1 else 0]) if column.ndim else float(column)
-
-
 def _workload(result: WorkloadResult, row: int) -> dict[str, Any]:
     total = float(result.time_ns[row])
     return {
         "kind": result.kind,
         "time_name": result.time_name,
         "time_ms": float(ms_from_ns(total)),
-        "mapping": {name: _whole(_at(column, row)) for name, column in result.mapping.items()},
-        "runner_up": {name: _whole(_at(column, row)) for name, column in result.runner_up.items()},
+        "mapping": {name: _whole(number_at(column, row)) for name, column in result.mapping.items()},
+        "runner_up": {name: _whole(number_at(column, row)) for name, column in result.runner_up.items()},
         "runner_up_ratio": float(result.runner_up_ratio[row]),
         "mappings_tried": result.mappings_count,
         "waterfall": [
@@ -109,16 +103,16 @@ def _bill(found: "Evaluation", row: int) -> list[dict[str, Any]]:
     """Items per hour and per million tokens of the mix; these sum to `usd_per_mtok` because they share its divisor."""
     hourly, capital = found.bill.hourly, found.bill.capital
     per_hour = {
-        f.name.removesuffix("_usd_per_h"): _at(getattr(hourly, f.name), row)
+        f.name.removesuffix("_usd_per_h"): number_at(getattr(hourly, f.name), row)
         for f in fields(hourly)
         if f.name != "total_usd_per_h"
     }
-    total = _at(hourly.total_usd_per_h, row)
+    total = number_at(hourly.total_usd_per_h, row)
     factor = float(found.metrics.usd_per_mtok[row]) / total if total else 0.0
     return [
         {
             "item": name,
-            "usd_per_accelerator": _at(getattr(capital, f"{name}_usd"), row)
+            "usd_per_accelerator": number_at(getattr(capital, f"{name}_usd"), row)
             if hasattr(capital, f"{name}_usd")
             else 0.0,
             "usd_per_h": usd,
@@ -165,4 +159,4 @@ def _link(found: "Evaluation", row: int, which: str) -> dict[str, float]:
     columns = link.columns()
     wanted = ("raw_rate_gbps", "goodput_gbps", "insertion_loss_db", "margin_db", "pre_fec_ber", "flit_loss_prob",
               "base_ns", "p999_ns", "buffer_need_bytes", "energy_pj_per_bit", "failure_fit")  # fmt: skip
-    return {name: _at(columns[name], row) for name in wanted if name in columns}
+    return {name: number_at(columns[name], row) for name in wanted if name in columns}

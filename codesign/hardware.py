@@ -5,8 +5,8 @@ moves it by the ratio of its own model to the platform's: the absolute error of 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from codesign.candidates import Candidates, platform_candidates
 from codesign.catalog import Catalog
 from codesign.catalog.platforms import load_platform
 from codesign.chips import ChipChoice, chip_inputs, gemm_activity, power_inputs
+from codesign.columns import S, remade
 from codesign.fabrics import fabric_of
 from codesign.links import Choice, link_inputs, rack_cable_m
 from codesign.machines import attention_engine, gemm_engine, mla_engine
@@ -33,7 +34,6 @@ from codesign.networks import Networks, networks
 from codesign.serving_formats import Formats, serving_kernels
 from codesign.units import Array, Numeric, bytes_from_gb
 
-S = TypeVar("S")
 LEAST_RATE_RATIO = 1e-6  # a link that loses everything still gives a finite time, and breaks its rule
 LINK_WORDS = ("modulation", "equaliser", "fec", "medium", "protocol", "retry")
 LINK_NUMBERS = (
@@ -90,7 +90,6 @@ class Hardware:
 
     def _moved(self, engine: S, peak: Array, share: Callable[[MemorySystem], Numeric]) -> S:
         """An engine measured on the platform's accelerator, moved to the candidate's peaks and memory."""
-        assert is_dataclass(engine)
         known = {f.name: getattr(engine, f.name) for f in fields(engine) if f.init}
         moved: dict[str, Any] = {}
         if "peak_gflops" in known:
@@ -99,8 +98,7 @@ class Hardware:
             moved["memory_rate_gbps"] = known["memory_rate_gbps"] * self.memory_ratio
         if "memory_frac" in known:
             moved["memory_frac"] = np.minimum(known["memory_frac"] * self.ratio(lambda p: share(p.memory)), 1.0)
-        out: S = replace(engine, **moved)  # type: ignore[type-var]  # asserted above
-        return out
+        return replace(engine, **moved)
 
     def serving_kernels(self, formats: Sequence[Formats]) -> ServingKernels:
         """Kernels of a serving engine on the platform's accelerator, moved to the candidate."""
@@ -349,15 +347,7 @@ def _platform_parts(names: tuple[str, ...], catalog: Catalog) -> Parts:
 
 def picked(struct: S, rows: Any) -> S:
     """Rows of nested structs of columns; numbers and one-row columns stay."""
-    assert is_dataclass(struct)
-    values: dict[str, Any] = {f.name: getattr(struct, f.name) for f in fields(struct) if f.init}
-    for name, value in values.items():
-        if is_dataclass(value):
-            values[name] = picked(value, rows)
-        elif np.ndim(value) == 1 and len(value) > 1:
-            values[name] = value[rows]
-    out: S = type(struct)(**values)  # type: ignore[misc]  # asserted above
-    return out
+    return remade(struct, lambda value: value[rows] if np.ndim(value) == 1 and len(value) > 1 else value)
 
 
 def up_ports_count(candidates: Candidates) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from codesign.catalog import Catalog
 from codesign.catalog.platforms import load_platform
+from codesign.columns import remade
 from codesign.engines import queue_constants, serving_software
 from codesign.errors import SpaceError, nearest
 from codesign.hardware import Hardware
@@ -21,7 +22,7 @@ from codesign.model.workload.serving_search import BestServing, ServingSystem, b
 from codesign.model.workload.training_inputs import TrainingEngines, TrainingJob
 from codesign.model.workload.training_search import BestTraining, best_training, training_layouts
 from codesign.model.workload.transformer import Transformer, attention_flop, matrix_flop_per_token
-from codesign.serving_formats import formats_of, serving_job
+from codesign.serving_formats import formats_of, numbers_of, serving_job
 from codesign.software import attention_generation, release_of, software_of, training_constants
 from codesign.space import Choices, Serving, Space, Training, Value
 from codesign.transformers import transformer_of
@@ -37,10 +38,7 @@ def one_transformer(model: str) -> Transformer:
     Raises:
         CatalogError: it is not in models.yaml.
     """
-    columns = transformer_of([model])
-    return Transformer(
-        **{f.name: float(np.asarray(getattr(columns, f.name)).reshape(-1)[0]) for f in fields(Transformer)}
-    )
+    return numbers_of(transformer_of([model]))
 
 
 def columned(value: Any, count: int) -> Array:
@@ -294,16 +292,7 @@ def _serving_columns(
 
 
 def _rows(layouts: ServingLayout, at: Any) -> ServingLayout:
-    def pool(one: Pool) -> Pool:
-        return Pool(*(np.asarray(getattr(one, f.name))[at] for f in fields(Pool)))
-
-    return replace(
-        layouts,
-        prefill=pool(layouts.prefill),
-        decode=pool(layouts.decode),
-        disaggregated_flag=np.asarray(layouts.disaggregated_flag)[at],
-        users_count=np.asarray(layouts.users_count)[at],
-    )
+    return remade(layouts, lambda value: np.asarray(value)[at])
 
 
 def _serving_mapping(layout: ServingLayout) -> dict[str, Array]:

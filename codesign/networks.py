@@ -1,12 +1,13 @@
 """The two networks of a batch: topology, hops, counts, and their share of failures and power."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codesign.candidates import Candidates
 from codesign.catalog import Catalog
+from codesign.columns import remade
 from codesign.model.fabric.topology import Topology, TopologyInputs, topology, torus_hops_count
 from codesign.units import Array
 
@@ -38,7 +39,7 @@ class Networks:
         """Some rows, perhaps several times."""
 
         def of(one: Topology) -> Topology:
-            return Topology(*(np.asarray(getattr(one, f.name))[at] for f in fields(Topology)))
+            return remade(one, lambda value: np.asarray(value)[at])
 
         up_switch, out_switch = ([words[i] for i in at] for words in (self.up_switch, self.out_switch))
         return Networks(

@@ -1,12 +1,12 @@
 """Number formats of a checkpoint by role, and the kernels, job and fabric that follow from them for serving."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from codesign.catalog import Catalog
+from codesign.columns import S, number_at, remade
 from codesign.engines import queue_constants, serving_software
 from codesign.fabrics import LIBRARIES, fabric_of
 from codesign.machines import (
@@ -188,6 +188,6 @@ def serving_system(
     )
 
 
-def numbers_of(struct: Any) -> Any:
+def numbers_of(struct: S) -> S:
     """A struct of columns of one row as a struct of plain numbers."""
-    return type(struct)(**{f.name: float(np.ravel(getattr(struct, f.name))[0]) for f in fields(struct) if f.init})
+    return remade(struct, number_at)

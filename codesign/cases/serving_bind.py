@@ -1,7 +1,7 @@
 """From measured rows to the structs of the serving model: number formats, engines, fabric, software."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from codesign.cases.rows import CaseRows
 from codesign.cases.serving_rows import PoolRows, ServingRows
 from codesign.catalog import Catalog
+from codesign.columns import rows_of
 from codesign.engines import queue_constants, serving_software
 from codesign.model.workload.serving_inputs import Pool, ServingLayout
 from codesign.model.workload.serving_search import ServingSystem
@@ -27,18 +28,7 @@ class ServingBatch:
 
     def pick(self, rows: Any) -> "ServingBatch":
         """Some of the rows."""
-        return ServingBatch(_pick(self.system, rows), _pick(self.layout, rows))
-
-
-def _pick(struct: Any, rows: Any) -> Any:
-    """Rows of a struct of columns, nested structs among them; numbers stay."""
-    values = {f.name: getattr(struct, f.name) for f in fields(struct) if f.init}
-    for name, value in values.items():
-        if is_dataclass(value):
-            values[name] = _pick(value, rows)
-        elif np.ndim(value):
-            values[name] = value[rows]
-    return type(struct)(**values)
+        return ServingBatch(rows_of(self.system, rows), rows_of(self.layout, rows))
 
 
 def serving_layout(repaired: ServingRows) -> ServingLayout:

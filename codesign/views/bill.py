@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from codesign.catalog import Catalog, Fact
+from codesign.columns import number_at
 from codesign.cost.bill import Bill, CostInputs, bill
 from codesign.cost.ownership import capital_recovery_frac
 from codesign.cost.silicon import Programme, break_even_count
@@ -73,18 +74,18 @@ class GapRow:
 
 def bill_rows(made: Bill, row: int = 0) -> list[BillRow]:
     """One candidate's bill; the last row is the total, and the rows above add up to it."""
-    total = _at(made.hourly.total_usd_per_h, row)
+    total = number_at(made.hourly.total_usd_per_h, row)
     rows = [
         BillRow(
             item,
             label,
-            _at(getattr(made.capital, f"{item}_usd", 0.0), row),
-            rate := _at(getattr(made.hourly, f"{item}_usd_per_h"), row),
+            number_at(getattr(made.capital, f"{item}_usd", 0.0), row),
+            rate := number_at(getattr(made.hourly, f"{item}_usd_per_h"), row),
             rate / total if total else 0.0,
         )
         for item, label in ITEMS.items()
     ]
-    return [*rows, BillRow("total", "total", _at(made.capital.total_usd, row), total, 1.0)]
+    return [*rows, BillRow("total", "total", number_at(made.capital.total_usd, row), total, 1.0)]
 
 
 def tornado(evaluate: Evaluate, facts: Mapping[FactKey, Fact], count: int = 12) -> list[Swing]:
@@ -232,8 +233,3 @@ def _one_at_a_time(evaluate: Evaluate, facts: Mapping[FactKey, Fact]) -> Array:
         column[2 * i], column[2 * i + 1] = fact.low, fact.high
         draws[key] = column
     return np.broadcast_to(np.asarray(evaluate(draws), dtype=float), (size, 1))[:, 0]
-
-
-def _at(column: Numeric, row: int) -> float:
-    array = np.asarray(column, dtype=float)
-    return float(array if array.ndim == 0 else array[..., row if array.shape[-1] > 1 else 0])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from codesign.catalog import Catalog
+from codesign.columns import number_at
 from codesign.links import WORDS, Choice, link_inputs
 from codesign.model.link.chain import Link, link
 from codesign.model.link.inputs import LinkInputs
@@ -79,8 +80,8 @@ def datasheet(result: Link, inputs: LinkInputs, catalog: Catalog, row: int = 0) 
         "reach_m": cable_reach_m(inputs), "buffer_given_bytes": inputs.flow.buffer_bytes,
         "serdes_low_pj_per_bit": 0.0, "serdes_high_pj_per_bit": 0.0,
     }  # fmt: skip
-    flat = {name: _at(column, row) for name, column in numbers.items()}
-    printed = _at(inputs.serdes.rated_pj_per_bit, row) > 0.0
+    flat = {name: number_at(column, row) for name, column in numbers.items()}
+    printed = number_at(inputs.serdes.rated_pj_per_bit, row) > 0.0
     spread = 1.0 if printed else catalog.constant("serdes", "range", "energy_ratio")
     flat["serdes_low_pj_per_bit"] = flat["serdes_pj_per_bit"] / spread
     flat["serdes_high_pj_per_bit"] = flat["serdes_pj_per_bit"] * spread
@@ -109,9 +110,4 @@ def sweep(
     """Results of one link while one choice takes each of some values; the other choices stay single."""
     swept = np.asarray(values)
     found = link(link_inputs(catalog, {**choices, parameter: swept})).columns()
-    return {name: [_at(found[name], row) for row in range(len(values))] for name in outputs}
-
-
-def _at(column: Any, row: int) -> float:
-    flat = np.atleast_1d(np.asarray(column, dtype=float))
-    return float(flat[row if len(flat) > 1 else 0])
+    return {name: [number_at(found[name], row) for row in range(len(values))] for name in outputs}

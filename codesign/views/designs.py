@@ -10,6 +10,7 @@ import numpy as np
 from codesign.billing import activity_of, bill_of, cost_choice, scenario_of
 from codesign.candidates import Candidates, assemble_rows, check_space
 from codesign.catalog import Catalog, load_catalog
+from codesign.columns import number_at
 from codesign.cost.ownership import token_usd_per_mtok
 from codesign.errors import UsageError, nearest
 from codesign.evaluation import Evaluation, check_question, evaluate, mixed_watts
@@ -131,11 +132,11 @@ def _die_to_die_rows(asked: Question) -> list[Row]:
     chip = parts_of(asked.candidates, asked.catalog).chip
     facts = asked.catalog.technology("die_to_die", name)
     rows = [{"section": name, "quantity": n, "value": fact.value, "unit": fact.unit} for n, fact in facts.items()]
-    edge_mm = _at(chip.die_to_die_edge_mm)
+    edge_mm = number_at(chip.die_to_die_edge_mm)
     asks = {
         "edge_mm": edge_mm,
         "rate_gbps": edge_mm * asked.catalog.value("die_to_die", name, "edge_gbps_per_mm"),
-        "area_mm2": _at(chip.die_to_die_mm2),
+        "area_mm2": number_at(chip.die_to_die_mm2),
     }
     return rows + [_row("this design", n, value) for n, value in asks.items()]
 
@@ -178,7 +179,7 @@ def cost_report(design: str, scenarios: Sequence[str], swing: bool, plot: Path |
     bills = {name: _priced(asked, name) for name in names}
     rows: list[Row] = [{"item": item} for item in [*ITEMS, "total"]]
     for name, found in bills.items():
-        factor = float(found.metrics.usd_per_mtok[0]) / max(_at(found.bill.hourly.total_usd_per_h), 1e-12)
+        factor = float(found.metrics.usd_per_mtok[0]) / max(number_at(found.bill.hourly.total_usd_per_h), 1e-12)
         for row, priced in zip(rows, bill_rows(found.bill), strict=True):
             row[f"{name}_capital_usd"] = priced.capital_usd
             row[f"{name}_usd_per_h"] = priced.rate_usd_per_h
@@ -237,16 +238,16 @@ def chip_rows(design: str, plot: Path | None) -> list[Row]:
     blocks = [f.name for f in fields(chip) if f.name.endswith("_mm2") and f.name not in dies]
     peaks = [f.name for f in fields(chip) if f.name.endswith("_peak_gflops")]
     memory = ("peak_rate_gbps", "capacity_bytes", "weights_frac", "kv_frac", "optimizer_frac", "latency_ns")
-    rows = [_row("area of the package", name, _at(getattr(chip, name))) for name in blocks]
-    rows += [_row("dies", name, _at(getattr(chip, name))) for name in dies]
-    rows += [_row("edge", name, _at(getattr(chip, name))) for name in edges]
-    rows += [_row("peak", name, _at(getattr(chip, name))) for name in (*peaks, "clock_ghz")]
-    rows += [_row("memory", name, _at(getattr(own.memory, name))) for name in memory]
-    rows.append(_row("power", "clock_frac of a long 16-bit product", _at(own.clock_frac)))
+    rows = [_row("area of the package", name, number_at(getattr(chip, name))) for name in blocks]
+    rows += [_row("dies", name, number_at(getattr(chip, name))) for name in dies]
+    rows += [_row("edge", name, number_at(getattr(chip, name))) for name in edges]
+    rows += [_row("peak", name, number_at(getattr(chip, name))) for name in (*peaks, "clock_ghz")]
+    rows += [_row("memory", name, number_at(getattr(own.memory, name))) for name in memory]
+    rows.append(_row("power", "clock_frac of a long 16-bit product", number_at(own.clock_frac)))
     for result, work in zip(found.workloads, found.space.workloads.values(), strict=True):
         drawn = power(own.power, activity_of(result, found.hardware, work))
         watts = [f.name for f in fields(drawn) if f.name.endswith("_w")]
-        rows += [_row(f"power in {result.name}", name, _at(getattr(drawn, name))) for name in watts]
+        rows += [_row(f"power in {result.name}", name, number_at(getattr(drawn, name))) for name in watts]
     if plot is not None:
         inputs = chip_inputs_of(asked.candidates, own, asked.catalog)
         write_figure(plot, floorplan_svg(chip, inputs, 0), f"{asked.space.name}: floor plan")
@@ -288,10 +289,10 @@ def _network_rows(found: Evaluation) -> list[Row]:
             "topology": c.words(f"{prefix}_topology")[0],
             "medium": c.words(f"{prefix}_medium")[0],
             "switch": switch[0],
-            "radix_count": _at(radix),
-            "ports_count": _at(ports),
-            "goodput_gbps": _at(link.goodput_gbps),
-            "length_m": _at(machines.length_m(prefix)),
+            "radix_count": number_at(radix),
+            "ports_count": number_at(ports),
+            "goodput_gbps": number_at(link.goodput_gbps),
+            "length_m": number_at(machines.length_m(prefix)),
         }
         for prefix, switch, radix, ports, link in (
             ("scale_up", nets.up_switch, nets.up_radix_count, own.up_ports_count, own.up),
@@ -322,7 +323,3 @@ def _plot_fabric(plot: Path, rows: Sequence[Row], title: str) -> None:
 def _row(section: str, name: str, value: float) -> Row:
     unit = unit_of(name) or ""
     return {"section": section, "quantity": name, "value": value, "unit": "" if unit == "1" else unit}
-
-
-def _at(value: Numeric) -> float:
-    return float(np.asarray(value, dtype=np.float64).reshape(-1)[0])

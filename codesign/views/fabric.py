@@ -1,11 +1,11 @@
 """The fabric of one design as rows: topology and counts, and collectives against message size with what limits them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from codesign.columns import number_at, remade
 from codesign.model.fabric.collectives import Fabric, inner_count
 from codesign.model.fabric.parts import CollectiveParts, all_reduce_parts, all_to_all_parts
 from codesign.model.fabric.topology import Topology
@@ -44,8 +44,8 @@ def topology_rows(scale_up: Topology, scale_out: Topology, row: int = 0) -> list
     return [
         {
             "quantity": label,
-            "scale_up": _at(getattr(scale_up, name), row),
-            "scale_out": _at(getattr(scale_out, name), row),
+            "scale_up": number_at(getattr(scale_up, name), row),
+            "scale_out": number_at(getattr(scale_out, name), row),
         }
         for name, label in names.items()
     ]
@@ -56,7 +56,7 @@ def curve_rows(fabric: Fabric, group_counts: Sequence[float], row: int = 0) -> l
     one = _row_of(fabric, row)
     out: list[Row] = []
     for group in group_counts:
-        inner = _at(inner_count(group, 1.0, one.scale_up.domain_count), 0)
+        inner = number_at(inner_count(group, 1.0, one.scale_up.domain_count), 0)
         out += _curve("all_reduce", all_reduce_parts(SIZES, group, inner, one), group, 2.0 * (group - 1.0) / group)
         out += _curve("all_to_all", all_to_all_parts(SIZES, group, inner, one), group, (group - 1.0) / group)
     return out
@@ -101,7 +101,7 @@ def fabric_rows(
 
 def default_groups(fabric: Fabric, row: int = 0) -> list[float]:
     """Groups worth a curve: the scale-up domain, and sixteen domains across the network."""
-    domain = float(max(2.0, min(_at(fabric.scale_up.domain_count, row), 1024.0)))
+    domain = float(max(2.0, min(number_at(fabric.scale_up.domain_count, row), 1024.0)))
     return [domain, 16.0 * domain]
 
 
@@ -128,15 +128,6 @@ def _wide(value: Numeric, like: Array) -> Array:
     return np.broadcast_to(np.asarray(value, dtype=np.float64), like.shape)
 
 
-def _at(value: Numeric, row: int) -> float:
-    column = np.asarray(value, dtype=np.float64)
-    return float(column.reshape(-1)[row if column.size > 1 else 0])
-
-
 def _row_of(fabric: Fabric, row: int) -> Fabric:
     """One candidate's fabric as plain numbers."""
-
-    def one(part: Any) -> Any:
-        return type(part)(**{f.name: _at(getattr(part, f.name), row) for f in fields(part)})
-
-    return Fabric(one(fabric.scale_up), one(fabric.scale_out), one(fabric.dispatch), one(fabric.combine))
+    return remade(fabric, lambda value: number_at(value, row))

@@ -6,8 +6,8 @@ from html import escape
 
 import numpy as np
 
+from codesign.columns import number_at
 from codesign.model.chip.chain import Chip, ChipInputs
-from codesign.units import Numeric
 
 _SCALE = 13.0  # pixels per millimetre of the die
 _MARGIN = 36.0
@@ -59,9 +59,9 @@ def floorplan_svg(chip: Chip, inputs: ChipInputs, row: int) -> str:
     The die that is drawn is the one that carries memory and links: an I/O die where there are any. Blocks are to
     scale; their places are illustrative, the edges they need are not.
     """
-    apart = _at(inputs.io_dies_count, row) > 0
-    carriers = _at(inputs.io_dies_count if apart else inputs.compute_dies_count, row)
-    width_mm, height_mm = _at(chip.die_width_mm, row), _at(chip.die_height_mm, row)
+    apart = number_at(inputs.io_dies_count, row) > 0
+    carriers = number_at(inputs.io_dies_count if apart else inputs.compute_dies_count, row)
+    width_mm, height_mm = number_at(chip.die_width_mm, row), number_at(chip.die_height_mm, row)
     die = _Box(_MARGIN, _TOP, width_mm * _SCALE, height_mm * _SCALE)
     blocks = _blocks(chip, apart, carriers, width_mm * height_mm, row)
     strips, left_over = _strips(chip, inputs, row, die)
@@ -72,7 +72,7 @@ def floorplan_svg(chip: Chip, inputs: ChipInputs, row: int) -> str:
             _MARGIN,
             54.0,
             f"{width_mm:.1f} x {height_mm:.1f} mm, {width_mm * height_mm:.0f} mm2 of "
-            f"{_at(chip.reticle_available_mm2, row):.0f} mm2 field",
+            f"{number_at(chip.reticle_available_mm2, row):.0f} mm2 field",
             colour=_MUTED,
         ),
         f'<rect x="{die.x:.1f}" y="{die.y:.1f}" width="{die.width:.1f}" height="{die.height:.1f}" rx="3" '
@@ -91,18 +91,12 @@ def floorplan_svg(chip: Chip, inputs: ChipInputs, row: int) -> str:
     )
 
 
-def _at(value: Numeric, row: int) -> float:
-    """One candidate's number from a column or a shared value."""
-    flat = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    return float(flat[row if flat.size > 1 else 0])
-
-
 def _title(inputs: ChipInputs, apart: bool, row: int) -> str:
-    compute, io = _at(inputs.compute_dies_count, row), _at(inputs.io_dies_count, row)
+    compute, io = number_at(inputs.compute_dies_count, row), number_at(inputs.io_dies_count, row)
     dies = f"{compute:.0f} compute {'die' if compute == 1 else 'dies'}"
     if not apart:
         return f"Compute die ({dies} in the package)"
-    where = "on" if _at(inputs.stacked_flag, row) > 0.5 else "beside"
+    where = "on" if number_at(inputs.stacked_flag, row) > 0.5 else "beside"
     return f"I/O die ({dies} {where} {io:.0f} I/O {'die' if io == 1 else 'dies'})"
 
 
@@ -112,7 +106,7 @@ def _blocks(chip: Chip, apart: bool, carriers: float, die_mm2: float, row: int) 
     for field, label, colour in _BLOCKS:
         if field == "rest_mm2" or (apart and field in _CORE_FIELDS):
             continue
-        size_mm2 = _at(getattr(chip, field), row) / carriers
+        size_mm2 = number_at(getattr(chip, field), row) / carriers
         named_mm2 += size_mm2
         if size_mm2 > 0.05:
             out.append((label, size_mm2, colour))
@@ -168,7 +162,7 @@ def _cell(block: tuple[str, float, str], box: _Box) -> str:
 
 def _strips(chip: Chip, inputs: ChipInputs, row: int, die: _Box) -> tuple[list[str], dict[str, float]]:
     """Give each user its edges, preferred sides first; return the drawing and the millimetres that found no place."""
-    corner_mm = _at(inputs.corner_mm, row)
+    corner_mm = number_at(inputs.corner_mm, row)
     side_mm = {
         "left": die.height / _SCALE - 2 * corner_mm,
         "right": die.height / _SCALE - 2 * corner_mm,
@@ -178,7 +172,7 @@ def _strips(chip: Chip, inputs: ChipInputs, row: int, die: _Box) -> tuple[list[s
     used = dict.fromkeys(side_mm, 0.0)
     out, missing = [], {}
     for field, label, colour, sides in _EDGES:
-        need = _at(getattr(chip, field), row)
+        need = number_at(getattr(chip, field), row)
         # memory stands on both long sides alike
         wanted = {side: need / 2.0 for side in ("left", "right")} if label == "memory" else {}
         for turn in (wanted, dict.fromkeys(sides, np.inf)):
@@ -217,7 +211,7 @@ def _panel(
     left_over: dict[str, float],
 ) -> list[str]:
     """Edge budget as a bar, then the area table."""
-    available, required = _at(chip.edge_available_mm, row), _at(chip.edge_required_mm, row)
+    available, required = number_at(chip.edge_available_mm, row), number_at(chip.edge_required_mm, row)
     scale = (_PANEL - 40.0) / max(available, required, 1e-9)
     over = required > available
     note = f"needs {required:.1f} of {available:.1f} mm usable" + (" - does not fit" if over else "")
@@ -225,7 +219,7 @@ def _panel(
     out.append(_text(x + _PANEL - 40, _TOP + 12, note, colour=_FAULT if over else _MUTED, anchor="end"))
     at, y = x, _TOP + 24.0
     for field, label, colour, _ in _EDGES:
-        length = _at(getattr(chip, field), row) * scale
+        length = number_at(getattr(chip, field), row) * scale
         if length > 0:
             out.append(
                 f'<rect x="{at:.1f}" y="{y:.0f}" width="{length:.1f}" height="20" fill="{colour}">'
@@ -238,12 +232,12 @@ def _panel(
     )
     for k, (field, label, colour, _) in enumerate(_EDGES):
         lost = f" ({left_over[label]:.1f} mm without a place)" if label in left_over else ""
-        out += _legend(x, y + 42.0 + 18.0 * k, colour, label + lost, f"{_at(getattr(chip, field), row):.1f} mm")
+        out += _legend(x, y + 42.0 + 18.0 * k, colour, label + lost, f"{number_at(getattr(chip, field), row):.1f} mm")
     y += 42.0 + 18.0 * len(_EDGES) + 22.0
     out.append(_text(x, y, "Area of this die", size=15, weight=600))
     for k, (label, size_mm2, colour) in enumerate(blocks):
         out += _legend(x, y + 22.0 + 18.0 * k, colour, label, f"{size_mm2:.1f} mm2")
-    excess = _at(chip.reticle_excess_ratio, row)
+    excess = number_at(chip.reticle_excess_ratio, row)
     if excess > 0:
         words = f"{100 * excess:.0f} % over the exposure field"
         out.append(_text(x + _PANEL - 40, y, words, colour=_FAULT, anchor="end"))

@@ -16,7 +16,7 @@ from codesign.model.fabric.exchange import (
     point_to_point_ns,
     remote_ranks_count,
 )
-from codesign.model.fabric.tier import NEVER_NS, UNLIMITED_BYTES, Exchange, Fabric, Tier, over_mappings
+from codesign.model.fabric.tier import NEVER_NS, UNLIMITED_BYTES, Exchange, Fabric, Tier
 from codesign.model.fabric.wire import (
     BITS_PER_BYTE,
     launched_ns,
@@ -31,7 +31,7 @@ from codesign.units import Numeric, empirical
 
 __all__ = [
     "NEVER_NS", "UNLIMITED_BYTES", "Exchange", "Fabric", "Tier", "all_gather_ns", "all_reduce_ns", "all_to_all_ns",
-    "broadcast_ns", "distinct_ranks_count", "inner_count", "moe_exchange_ns", "outer_reduce_ratio", "over_mappings",
+    "broadcast_ns", "distinct_ranks_count", "inner_count", "moe_exchange_ns", "outer_reduce_ratio",
     "point_to_point_ns", "reduce_scatter_ns", "remote_ranks_count", "ring_all_reduce_ns",
 ]  # fmt: skip
 

@@ -1,9 +1,6 @@
 """The structs that collectives read: one tier, the exchange kernels of expert layers, and the two tiers together."""
 
-from dataclasses import dataclass, field, fields
-from typing import TypeVar
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from codesign.columns import freeze
 from codesign.units import Numeric
@@ -81,33 +78,3 @@ class Fabric:
     scale_out: Tier
     dispatch: Exchange = field(default_factory=Exchange)
     combine: Exchange = field(default_factory=Exchange)
-
-
-Part = TypeVar("Part", Tier, Exchange)
-
-
-def _column(part: Part) -> Part:
-    values = {f.name: getattr(part, f.name) for f in fields(part)}
-    wide = {name: value[:, None] if isinstance(value, np.ndarray) and value.ndim == 1 else value
-            for name, value in values.items()}  # fmt: skip
-    return type(part)(**wide)
-
-
-def over_mappings(fabric: Fabric) -> Fabric:
-    """The same fabric with every (n,) column as (n, 1), ready for the (n, m) grid of mappings.
-
-    Args:
-        fabric: Columns over candidates.
-
-    Returns:
-        The same numbers, one axis wider. [1]
-
-    Source:
-        definition: axes come in the order n, m.
-
-    >>> tier = Tier(np.array([1.0, 2.0]), 0.0, 0.0, 0.0, 0.0, NEVER_NS, 0.0, 1.0, 8.0, 1.0)
-    >>> over_mappings(Fabric(tier, tier)).scale_up.rate_gbps.shape
-    (2, 1)
-    """
-    tiers = _column(fabric.scale_up), _column(fabric.scale_out)
-    return Fabric(*tiers, _column(fabric.dispatch), _column(fabric.combine))

@@ -1,14 +1,14 @@
 """The search over layouts: the candidates-by-layouts grid priced in blocks, the exact best, and the frontier."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign.columns import freeze
-from codesign.model.fabric.collectives import Fabric, over_mappings
+from codesign.columns import freeze, over_mappings, rows_of
+from codesign.model.fabric.collectives import Fabric
 from codesign.model.workload.serving import ServingPoint, serving_point
 from codesign.model.workload.serving_inputs import (
     Pool,
@@ -99,8 +99,8 @@ def best_serving(system: ServingSystem, layouts: ServingLayout, candidates_count
     scores = np.full((2, candidates_count), -np.inf)
     for rows, columns, point, shape in _blocks(system, layouts, candidates_count):
         _merge(np.array(np.broadcast_to(_score(point), shape)), columns, index[:, rows], scores[:, rows])
-    layout = _cut(layouts, index[0])
-    runner_up = at_layout(system, _cut(layouts, index[1]))
+    layout = rows_of(layouts, index[0])
+    runner_up = at_layout(system, rows_of(layouts, index[1]))
     return BestServing(
         layout_index=index[0],
         runner_up_index=index[1],
@@ -160,11 +160,11 @@ def _blocks(
         height = max(CHUNK_COUNT // width, 1)
         for left in range(0, len(same), width):
             columns = same[left : left + width]
-            across = _across(_cut(layouts, columns))
+            across = _across(rows_of(layouts, columns))
             for top in range(0, candidates_count, height):
                 rows = slice(top, min(top + height, candidates_count))
                 shape = (rows.stop - rows.start, len(columns))
-                yield rows, columns, at_layout(_spread(_cut(system, rows)), across), shape
+                yield rows, columns, at_layout(over_mappings(rows_of(system, rows)), across), shape
 
 
 def _groups(layouts: ServingLayout) -> list[Any]:
@@ -181,30 +181,6 @@ def _groups(layouts: ServingLayout) -> list[Any]:
     group = np.ravel(group)
     order = np.argsort(group, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-
-
-def _spread(struct: Any) -> Any:
-    """The struct with every (n,) column as (n, 1), nested structs among them."""
-    values = {f.name: getattr(struct, f.name) for f in fields(struct) if f.init}
-    for name, value in values.items():
-        if isinstance(value, Fabric):
-            values[name] = over_mappings(value)
-        elif is_dataclass(value):
-            values[name] = _spread(value)
-        elif np.ndim(value) == 1:
-            values[name] = value[:, None]
-    return type(struct)(**values)
-
-
-def _cut(struct: Any, rows: Any) -> Any:
-    """Rows of a struct of columns; numbers stay."""
-    values = {f.name: getattr(struct, f.name) for f in fields(struct) if f.init}
-    for name, value in values.items():
-        if is_dataclass(value):
-            values[name] = _cut(value, rows)
-        elif np.ndim(value):
-            values[name] = value[rows]
-    return type(struct)(**values)
 
 
 def _across(layouts: ServingLayout) -> ServingLayout:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from codesign.columns import number_at
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.training_inputs import TrainingJob
 from codesign.model.workload.transformer import Transformer
@@ -45,9 +46,9 @@ def training_layouts(
     picks = choices[:, None, :] + np.zeros((1, degrees.shape[1], 1))
     tp, pp, cp, ep, dp = (row.reshape(-1) for row in pairs)
     vp, mbs, recompute, sharded, moved = (row.reshape(-1) for row in picks)
-    layers = _number(transformer.layers_count)
+    layers = number_at(transformer.layers_count)
     stage = np.ceil(layers / pp)
-    passes = _number(job.global_batch_count) / (dp * mbs)
+    passes = number_at(job.global_batch_count) / (dp * mbs)
     keep = (passes >= 1.0) & (passes == np.floor(passes))
     keep &= np.where(vp > 1.0, (pp > 1.0) & (stage % vp == 0.0) & (passes % pp == 0.0), True)
     keep &= np.where(sharded > 0.0, (pp <= 1.0) & (dp * cp > 1.0), True)
@@ -83,18 +84,14 @@ def _divisors(count: int) -> Array:
     return np.asarray(numbers[count % numbers == 0], dtype=np.float64)
 
 
-def _number(value: object) -> float:
-    return float(np.asarray(value).reshape(-1)[0])
-
-
 def _degrees(t: Transformer, job: TrainingJob, count: int, tp_limit: int) -> Array:
     """Tensor, pipeline, context, expert and data degrees whose product is the number of accelerators."""
-    heads, layers, experts = _number(t.heads_count), _number(t.layers_count), _number(t.experts_count)
+    heads, layers, experts = number_at(t.heads_count), number_at(t.layers_count), number_at(t.experts_count)
     tps = _powers(min(tp_limit, count))
     tps = tps[(heads % tps == 0.0) & (count % tps == 0.0)]
     pps = _divisors(count)
     pps = pps[pps <= layers]
-    cps = _powers(min(max(_number(job.sequence_count) / CONTEXT_TOKENS_COUNT, 1.0), count))
+    cps = _powers(min(max(number_at(job.sequence_count) / CONTEXT_TOKENS_COUNT, 1.0), count))
     eps = _powers(min(experts, count)) if experts > 0.0 else np.ones(1)
     eps = eps[experts % eps == 0.0]
     tp, pp, cp, ep = (a.reshape(-1) for a in np.meshgrid(tps, pps, cps, eps, indexing="ij"))
@@ -106,7 +103,7 @@ def _degrees(t: Transformer, job: TrainingJob, count: int, tp_limit: int) -> Arr
 
 def _choices(t: Transformer, job: TrainingJob, offload: bool) -> Array:
     """Interleaving, micro-batch, recompute, sharding, offload."""
-    layers, batch = _number(t.layers_count), _number(job.global_batch_count)
+    layers, batch = number_at(t.layers_count), number_at(job.global_batch_count)
     divisors = _divisors(int(layers))
     small = divisors[divisors <= VIRTUAL_LIMIT_COUNT]
     vps = np.unique(np.concatenate([_powers(min(layers, VIRTUAL_LIMIT_COUNT)), small]))

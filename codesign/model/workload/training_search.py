@@ -6,11 +6,12 @@ share it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from codesign.columns import S, number_at, remade
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.machine import Machine
@@ -54,7 +55,6 @@ BLOCK_COUNT = 8192  # candidates times distinct blocks worked out at once
 NOTHING_RESERVED = Machine(1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 
 Index = NDArray[np.intp]
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,17 +71,13 @@ class BestTraining:
 
 def _rows_of(struct: S, rows: slice) -> S:
     """Some candidates of a struct of ``(n,)`` columns, as ``(k, 1)`` columns; plain numbers stay plain."""
-    chosen: dict[str, Any] = {}
-    for field in fields(struct):  # type: ignore[arg-type]
-        if not field.init:
-            continue
-        value = getattr(struct, field.name)
-        if is_dataclass(value):
-            value = _rows_of(value, rows)
-        elif isinstance(value, np.ndarray):
-            value = value.reshape(-1)[rows, None] if value.size > 1 else float(value.reshape(-1)[0])
-        chosen[field.name] = value
-    return type(struct)(**chosen)
+
+    def some(value: Numeric) -> Numeric:
+        if not isinstance(value, np.ndarray):
+            return value
+        return value.reshape(-1)[rows, None] if value.size > 1 else number_at(value)
+
+    return remade(struct, some)
 
 
 def columns_of(layout: Layout, columns: NDArray[np.intp]) -> Layout:
@@ -97,7 +93,7 @@ def columns_of(layout: Layout, columns: NDArray[np.intp]) -> Layout:
     Source:
         definition: selection.
     """
-    return Layout(**{f.name: np.asarray(getattr(layout, f.name))[columns] for f in fields(Layout)})
+    return remade(layout, lambda value: np.asarray(value)[columns])
 
 
 def _distinct(layout: Layout, names: Sequence[str]) -> tuple[Layout, NDArray[np.intp]]:
@@ -109,11 +105,12 @@ def _distinct(layout: Layout, names: Sequence[str]) -> tuple[Layout, NDArray[np.
 
 def _spread(struct: S, columns: NDArray[np.intp]) -> S:
     """Columns of distinct layouts, repeated for every layout of the grid."""
-    spread = {}
-    for field in fields(struct):  # type: ignore[arg-type]
-        value = np.asarray(getattr(struct, field.name))
-        spread[field.name] = value if value.ndim == 0 or value.shape[-1] == 1 else np.take(value, columns, axis=-1)
-    return type(struct)(**spread)
+
+    def repeated(value: Numeric) -> Array:
+        whole = np.asarray(value)
+        return whole if whole.ndim == 0 or whole.shape[-1] == 1 else np.take(whole, columns, axis=-1)
+
+    return remade(struct, repeated)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,11 +254,7 @@ def _part(shared: tuple[Block, DataExchange], rows: slice) -> tuple[Block, DataE
 
 
 def _cut(struct: S, rows: slice) -> S:
-    chosen = {}
-    for field in fields(struct):  # type: ignore[arg-type]
-        value = np.asarray(getattr(struct, field.name))
-        chosen[field.name] = value[rows] if value.ndim == 2 and value.shape[0] > 1 else value
-    return type(struct)(**chosen)
+    return remade(struct, lambda value: value[rows] if np.ndim(value) == 2 and len(value) > 1 else value)
 
 
 def _length(*structs: Any) -> int:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codesign.catalog import Catalog
+from codesign.columns import over_mappings
 from codesign.fabrics import LIBRARIES, fabric_of
 from codesign.model.fabric.collectives import (
     NEVER_NS,
@@ -23,7 +24,6 @@ from codesign.model.fabric.collectives import (
     inner_count,
     moe_exchange_ns,
     outer_reduce_ratio,
-    over_mappings,
     point_to_point_ns,
     reduce_scatter_ns,
     ring_all_reduce_ns,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from codesign.catalog import Catalog
+from codesign.columns import rows_of
 from codesign.model.workload import serving_search
 from codesign.model.workload.offline import full_load, static_batch
 from codesign.model.workload.serving import ServingPoint
@@ -42,11 +43,11 @@ def row(layouts: Any, index: int) -> ServingLayout:
 
 
 def test_the_search_finds_what_trying_every_layout_finds(system: ServingSystem, layouts: ServingLayout) -> None:
-    some = serving_search._cut(layouts, slice(0, None, 7))
+    some = rows_of(layouts, slice(0, None, 7))
     best = best_serving(system, some, len(PARTS))
 
     scores = []
-    for index in range(len(some.users_count)):
+    for index in range(np.size(some.users_count)):
         point = at_layout(system, row(some, index))
         broken = point.memory_excess_frac + point.cache_excess_frac + point.ttft_excess_frac + point.tpot_excess_frac
         scores.append(np.where(broken > 0, -broken, point.output_tokens_per_s))
@@ -63,7 +64,7 @@ def test_blocks_do_not_change_the_answer(
     system: ServingSystem, layouts: ServingLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = best_serving(system, layouts, len(PARTS))
-    alone = best_serving(serving_search._cut(system, slice(2, 3)), layouts, 1)
+    alone = best_serving(rows_of(system, slice(2, 3)), layouts, 1)
     monkeypatch.setattr(serving_search, "CHUNK_COUNT", 333)
     cut = best_serving(system, layouts, len(PARTS))
 
@@ -76,7 +77,7 @@ def test_blocks_do_not_change_the_answer(
 
 
 def test_ties_go_to_the_lowest_index(system: ServingSystem, layouts: ServingLayout) -> None:
-    twice = serving_search._cut(layouts, np.tile(np.arange(300), 2))
+    twice = rows_of(layouts, np.tile(np.arange(300), 2))
 
     best = best_serving(system, twice, len(PARTS))
 
@@ -140,7 +141,7 @@ def test_more_of_a_resource_never_makes_the_best_layout_worse(
     system: ServingSystem, layouts: ServingLayout, resource: str
 ) -> None:
     factors = np.array([1.0, 1.1, 1.5, 2.0, 4.0])
-    one = serving_search._cut(system, np.zeros(len(factors), dtype=np.intp))
+    one = rows_of(system, np.zeros(len(factors), dtype=np.intp))
     k, up = one.kernels, one.fabric.scale_up
 
     def more(engine: Any, name: str) -> Any:
