@@ -17,7 +17,7 @@ def progress(objectives: tuple[str, ...], quiet: bool) -> Iterator[Report | None
 
         def report(now: Any) -> None:
             share = now.feasible_count / now.done_count if now.done_count else 0.0
-            update(now.done_count, now.total_count, f"{_best(now, objectives)}  feasible {100 * share:.0f} %", now)
+            update(now, f"{_best(now, objectives)}  feasible {100 * share:.0f} %", now.trials_per_s)
 
         yield report
 
@@ -29,7 +29,7 @@ def sweep_progress(quiet: bool) -> Iterator[Report | None]:
         yield None
         return
     with _bar() as update:
-        yield lambda now: update(now.done_count, now.total_count, f"feasible {now.feasible_count:,}", now)
+        yield lambda now: update(now, f"feasible {now.feasible_count:,}", now.points_per_s)
 
 
 def _best(now: Any, objectives: tuple[str, ...]) -> str:
@@ -42,25 +42,27 @@ def _best(now: Any, objectives: tuple[str, ...]) -> str:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[int, int, str, Any], None]]:
+def _bar() -> Iterator[Callable[[Any, str, float], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda done, total, text, now: console.print(f"{done}/{total}  {text}  {_rate(now)}", soft_wrap=True)
+        yield lambda now, text, per_s: console.print(
+            f"{now.done_count}/{now.total_count}  {text}  {_rate(now, per_s)}", soft_wrap=True
+        )
         return
     columns = (BarColumn(24), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting workers", total=None)
 
-        def update(done: int, total: int, text: str, now: Any) -> None:
-            bar.update(task, completed=done, total=total, description=f"{text}  {_rate(now)}")
+        def update(now: Any, text: str, per_s: float) -> None:
+            said = f"{text}  {_rate(now, per_s)}"
+            bar.update(task, completed=now.done_count, total=now.total_count, description=said)
 
         yield update
 
 
-def _rate(now: Any) -> str:
+def _rate(now: Any, per_s: float) -> str:
     left = "" if now.left_s is None else f", {now.left_s:.0f} s left"
-    rate = getattr(now, "trials_per_s", None) or getattr(now, "points_per_s", 0.0)
-    return f"{rate:,.1f}/s{left}"
+    return f"{per_s:,.1f}/s{left}"

@@ -127,8 +127,7 @@ class Study:
     @property
     def baselines(self) -> list[dict[str, Any]]:
         """The human baselines as they are, whole machines under this space's workloads and prices."""
-        found: list[dict[str, Any]] = self.summary()["baselines"]
-        return found
+        return self._recipe().machines()
 
     def summary(self) -> dict[str, Any]:
         """The documented JSON of ``study run`` and ``study best`` (docs/cli.md)."""
@@ -265,13 +264,12 @@ def executor_of(name: str, workers: int, address: str) -> Executor:
     Raises:
         UsageError: another name.
     """
-    if name == "inline":
+    pool = pool_of(name, workers, address)
+    if isinstance(pool, InlinePool):
         return InlineExecutor()
-    if name == "ray":
-        from codesign.study.workers import RayExecutor, RayPool
+    from codesign.study.workers import RayExecutor
 
-        return RayExecutor(RayPool(workers or None, address=address))
-    raise UsageError(f"no executor {name!r}; valid: inline, ray")
+    return RayExecutor(pool)
 
 
 def _trial(view: TrialView) -> dict[str, Any]:
