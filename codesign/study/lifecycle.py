@@ -56,8 +56,7 @@ def open_study(
     if study.state == "cancelled":
         raise StudyError(f"study {name!r} was cancelled; copy it to go on")
     total = study.trials_total + (extend or 0) if trials_total is None else trials_total
-    done = len(store.columns(study))
-    if total < done:
+    if total < study.trials_total and total < (done := len(store.columns(study))):
         raise UsageError(f"study {name!r} has {done} trials already; a total of {total} would drop some: use --extend")
     if total != study.trials_total:
         store.set_study(name, trials_total=total)

@@ -24,23 +24,31 @@ def shared_link_ns(own_ns: Numeric, other_ns: Numeric) -> Numeric:
     return own_ns + np.minimum(own_ns, other_ns)
 
 
-def exposed_ns(communication_ns: Numeric, window_ns: Numeric) -> Numeric:
-    """What remains visible of a communication that may run beside compute.
+def exposed_ns(
+    collective_ns: Numeric, window_ns: Numeric, overlap_flag: Numeric = 1.0, cost_frac: Numeric = 0.0
+) -> Numeric:
+    """What a collective adds to a step when it may run under computation.
+
+    What does not fit under the window is exposed; what fits still costs a share, because it takes memory rate and
+    processors from the computation above it.
 
     Args:
-        communication_ns: Time of the communication. [ns], >= 0
-        window_ns: Compute it may hide under. [ns], >= 0
+        collective_ns: Time of the collective alone. [ns], >= 0
+        window_ns: Computation it may run under. [ns], >= 0
+        overlap_flag: 1 where the software overlaps. [1], 0 or 1
+        cost_frac: Share of a hidden collective that still costs. [1], 0 to 1
 
     Returns:
-        Exposed time. [ns]
+        Time added to the step. [ns], between 0 and collective_ns
 
     Source:
-        definition: what does not fit the window.
+        definition: the larger of what is left over and the cost of hiding.
 
-    >>> float(exposed_ns(communication_ns=10.0, window_ns=4.0))
-    6.0
+    >>> float(exposed_ns(100.0, 80.0, 1.0, 0.1)), float(exposed_ns(100.0, 500.0, 1.0, 0.1))
+    (20.0, 10.0)
     """
-    return np.maximum(communication_ns - window_ns, 0.0)
+    hidden = np.maximum(collective_ns - window_ns, cost_frac * collective_ns)
+    return collective_ns + overlap_flag * (hidden - collective_ns)
 
 
 def stolen_compute_ns(hidden_ns: Numeric, processor_frac: Numeric) -> Numeric:

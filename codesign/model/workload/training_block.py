@@ -6,9 +6,10 @@ import numpy as np
 
 from codesign.columns import freeze
 from codesign.model.fabric.collectives import Fabric
+from codesign.model.fabric.interference import exposed_ns
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.machine import Machine
-from codesign.model.workload.training_exchange import LayerExchange, exposed_ns, layer_exchange
+from codesign.model.workload.training_exchange import LayerExchange, layer_exchange
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingEngines, TrainingJob
 from codesign.model.workload.training_products import Products, products
 from codesign.model.workload.training_traffic import (

@@ -48,31 +48,6 @@ class DataExchange:
         freeze(self)
 
 
-def exposed_ns(collective_ns: Numeric, window_ns: Numeric, overlap_flag: Numeric, cost_frac: Numeric) -> Numeric:
-    """What a collective adds to a step when it may run under computation.
-
-    What does not fit under the window is exposed; what fits still costs a share, because it takes memory rate and
-    processors from the computation above it.
-
-    Args:
-        collective_ns: Time of the collective alone. [ns], >= 0
-        window_ns: Computation it may run under. [ns], >= 0
-        overlap_flag: 1 where the software overlaps. [1], 0 or 1
-        cost_frac: Share of a hidden collective that still costs. [1], 0 to 1
-
-    Returns:
-        Time added to the step. [ns], between 0 and collective_ns
-
-    Source:
-        definition: the larger of what is left over and the cost of hiding.
-
-    >>> float(exposed_ns(100.0, 80.0, 1.0, 0.1)), float(exposed_ns(100.0, 500.0, 1.0, 0.1))
-    (20.0, 10.0)
-    """
-    hidden = np.maximum(collective_ns - window_ns, cost_frac * collective_ns)
-    return collective_ns + overlap_flag * (hidden - collective_ns)
-
-
 def layer_exchange(
     transformer: Transformer, job: TrainingJob, layout: Layout, fabric: Fabric, software: Software
 ) -> LayerExchange:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codesign.columns import freeze
+from codesign.model.fabric.interference import exposed_ns
 from codesign.model.workload.layout import (
     Layout,
     last_stage_layers_count,
@@ -13,7 +14,7 @@ from codesign.model.workload.layout import (
 )
 from codesign.model.workload.machine import Machine
 from codesign.model.workload.training_block import Block
-from codesign.model.workload.training_exchange import DataExchange, exposed_ns
+from codesign.model.workload.training_exchange import DataExchange
 from codesign.model.workload.training_inputs import Software, TrainingConstants, TrainingJob
 from codesign.model.workload.training_memory import TrainingMemory
 from codesign.model.workload.transformer import Transformer
