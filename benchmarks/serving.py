@@ -6,6 +6,8 @@ chosen layouts. Run: ``python benchmarks/serving.py``.
 
 import time
 
+import numpy as np
+
 from codesign.catalog import load_catalog
 from codesign.model.workload.serving_layout import serving_layouts
 from codesign.model.workload.serving_search import best_serving
@@ -26,7 +28,7 @@ def rate(model: str, precision: str, disaggregated: bool, candidates: int = 128,
     for _ in range(repeats):
         start = time.process_time()
         best_serving(system, layouts, candidates)
-        best = max(best, candidates * len(layouts.users_count) / (time.process_time() - start))  # type: ignore[arg-type]
+        best = max(best, candidates * np.size(layouts.users_count) / (time.process_time() - start))
     return best
 
 

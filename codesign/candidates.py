@@ -81,7 +81,7 @@ def _plain(of: Parameter, value: Any) -> Value:
     return int(number) if number.is_integer() else number
 
 
-def assemble(columns: Mapping[str, Sequence[Value] | NDArray[Any]], count: int, space: Space) -> Candidates:
+def assemble(columns: Mapping[str, Sequence[Value | None] | NDArray[Any]], count: int, space: Space) -> Candidates:
     """Complete decided columns by what the space fixes and by its base platform.
 
     Args:
@@ -104,7 +104,9 @@ def assemble(columns: Mapping[str, Sequence[Value] | NDArray[Any]], count: int, 
     return Candidates(built, (space.base,) * count)
 
 
-def _column(one: Parameter, given: Sequence[Value] | NDArray[Any] | None, default: Value, count: int) -> NDArray[Any]:
+def _column(
+    one: Parameter, given: Sequence[Value | None] | NDArray[Any] | None, default: Value, count: int
+) -> NDArray[Any]:
     if given is None:
         return np.full(count, default) if one.is_word else np.full(count, float(default))
     if one.is_word:
@@ -115,8 +117,8 @@ def _column(one: Parameter, given: Sequence[Value] | NDArray[Any] | None, defaul
 
 def assemble_rows(rows: Sequence[Mapping[str, Value]], space: Space) -> Candidates:
     """The same from rows, as a sampler gives them."""
-    names = {name: None for row in rows for name in row}
-    return assemble({name: [row.get(name) for row in rows] for name in names}, len(rows), space)  # type: ignore[misc]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return assemble({name: [row.get(name) for row in rows] for name in names}, len(rows), space)
 
 
 def platform_candidates(names: Sequence[str]) -> Candidates:

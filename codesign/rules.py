@@ -99,12 +99,16 @@ def workload_rules(result: WorkloadResult, work: Training | Serving) -> Violatio
 
 def limit_violations(limits: Mapping[str, Limit], metrics: Metrics) -> Violations:
     """What a space limits by hand."""
-    rules, pairs = [], []
+    rules: list[Rule] = []
+    pairs: list[tuple[Numeric, Numeric]] = []
     for name, limit in limits.items():
         value = getattr(metrics, name)
         rules.append(Rule(f"limit:{name}", "", METRICS[name].meaning))
-        pairs.append((value, limit.at_most) if limit.at_most is not None else (limit.at_least, value))
-    return graded(tuple(rules), pairs, len(metrics))  # type: ignore[arg-type]
+        if limit.at_most is not None:
+            pairs.append((value, limit.at_most))
+        elif limit.at_least is not None:  # the schema asks for exactly one
+            pairs.append((limit.at_least, value))
+    return graded(tuple(rules), pairs, len(metrics))
 
 
 def graded(rules: tuple[Rule, ...], pairs: list[tuple[Numeric, Numeric]], count: int) -> Violations:

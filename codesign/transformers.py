@@ -1,6 +1,6 @@
 """From model names and case rows to `Transformer` columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Protocol
 
@@ -183,5 +183,5 @@ def _missing(name: str, own: dict[str, float], known: dict[str, ModelRecord]) ->
 
 
 def _columns(shapes: Sequence[dict[str, float]]) -> Transformer:
-    column: Callable[[str], Array] = lambda name: np.array([shape[name] for shape in shapes], dtype=np.float64)  # noqa: E731
-    return Transformer(**{field.name: column(field.name) for field in fields(Transformer)})
+    names = [field.name for field in fields(Transformer)]
+    return Transformer(**{name: np.array([shape[name] for shape in shapes], dtype=np.float64) for name in names})

@@ -23,7 +23,14 @@ PARAMETERS: dict[str, tuple[float, float, float]] = {
     "ramp_ns_per_sqrt_byte": (2.0, 0.0, 60.0),
 }
 #: bytes of one value on the wire with its scales
-WIRE_BYTES: dict[str, float] = {"bfloat16": 2.0, "default": 2.0, "": 2.0, "fp8": 1.03125, "nvfp4": 0.5625, "fp4": 0.5625}  # fmt: skip  # noqa: E501
+WIRE_BYTES: dict[str, float] = {
+    "bfloat16": 2.0,
+    "default": 2.0,
+    "": 2.0,
+    "fp8": 1.03125,
+    "nvfp4": 0.5625,
+    "fp4": 0.5625,
+}
 LATENCY_WORDS = ("_ll", "generation")  # kernels that send one copy per expert
 RECORD_BYTES = 4.0  # what the prepare phase counts per token
 

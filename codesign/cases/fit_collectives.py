@@ -20,7 +20,12 @@ from codesign.model.fabric.collectives import (
 from codesign.resources import case_data
 from codesign.units import Array, gbps_from_gbytes_per_s
 
-LAWS = {"all_reduce": all_reduce_ns, "all_gather": all_gather_ns, "reduce_scatter": reduce_scatter_ns, "alltoall": all_to_all_ns}  # fmt: skip  # noqa: E501
+LAWS = {
+    "all_reduce": all_reduce_ns,
+    "all_gather": all_gather_ns,
+    "reduce_scatter": reduce_scatter_ns,
+    "alltoall": all_to_all_ns,
+}
 #: constant -> (start, lower bound, upper bound)
 PARAMETERS: dict[str, tuple[float, float, float]] = {
     "launch_ns": (6000.0, 500.0, 20000.0),

@@ -45,11 +45,12 @@ def held_out(catalog: Catalog, by: Literal["configuration", "machine"], count: i
 
 def _folds(data: FitRows, by: str, count: int) -> Iterator[Any]:
     generator = np.random.default_rng(0)
+    keys: list[tuple[str, ...]]
     if by == "machine":
         keys = list(zip(data.rows.text("model"), data.rows.text("accelerator"), strict=True))
     else:
         names = [name for name in data.rows.columns if name not in _RESULTS]
-        keys = [tuple(data.rows.columns[name][i] for name in names) for i in range(len(data.rows))]  # type: ignore[misc]
+        keys = [tuple(data.rows.columns[name][i] for name in names) for i in range(len(data.rows))]
     distinct = sorted(set(keys))
     order = generator.permutation(len(distinct))
     for fold in range(count):

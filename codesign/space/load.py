@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from codesign.errors import SpaceError, nearest
@@ -110,7 +110,7 @@ def _said(error: ErrorDetails, path: tuple[int | str, ...]) -> str:
 def _keys_at(path: tuple[int | str, ...]) -> list[str]:
     """Valid keys beside the wrong one, for the hint."""
     at = path[0] if len(path) > 1 else None
-    models: dict[Any, list[type]] = {
+    models: dict[Any, list[type[BaseModel]]] = {
         None: [Space],
         "vary": [Choices, Range],
         "workloads": [Training, Serving],
@@ -118,7 +118,7 @@ def _keys_at(path: tuple[int | str, ...]) -> list[str]:
         "search": [SearchPlan],
         "constraints": [Limit],
     }
-    return sorted({key for model in models.get(at, []) for key in model.model_fields})  # type: ignore[attr-defined]
+    return sorted({key for model in models.get(at, []) for key in model.model_fields})
 
 
 def _shown(value: object) -> str:

@@ -79,7 +79,7 @@ class InlinePool:
         """Queue ``function(problem, *arguments)``."""
         self._queue.append((key, function, arguments))
 
-    def poll(self, timeout_s: float) -> list[Outcome]:  # noqa: ARG002
+    def poll(self, timeout_s: float) -> list[Outcome]:  # noqa: ARG002 - the form of every executor
         """Run the oldest task."""
         if not self._queue:
             return []
@@ -102,7 +102,7 @@ class InlineExecutor:
         self._problem: Problem | None = None
         self._queue: list[tuple[int, Sequence[Mapping[str, Value]]]] = []
 
-    def start(self, recipe: ProblemRecipe, problem: Problem) -> None:  # noqa: ARG002
+    def start(self, recipe: ProblemRecipe, problem: Problem) -> None:  # noqa: ARG002 - the form of every executor
         """Use the problem the driver already built."""
         self._problem = problem
 
@@ -110,7 +110,7 @@ class InlineExecutor:
         """Queue a batch."""
         self._queue.append((key, rows))
 
-    def wait(self, timeout_s: float) -> list[Finished]:  # noqa: ARG002
+    def wait(self, timeout_s: float) -> list[Finished]:  # noqa: ARG002 - the form of every executor
         """Evaluate the oldest batch."""
         if not self._queue or self._problem is None:
             return []

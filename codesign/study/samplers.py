@@ -48,7 +48,7 @@ class RandomSampler:
     def observe(self, told: Told) -> None:
         """Nothing to learn."""
 
-    def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:  # noqa: ARG002
+    def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:  # noqa: ARG002 - every sampler's form
         """Uniform points, bent by the priors."""
         return self._coding.warp(rng.random((count, len(self._coding.names))))
 
@@ -63,7 +63,7 @@ class SobolSampler:
     def observe(self, told: Told) -> None:
         """Nothing to learn."""
 
-    def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:  # noqa: ARG002
+    def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:  # noqa: ARG002 - every sampler's form
         """The points at these indices of the sequence."""
         return self._coding.warp(sobol(len(self._coding.names), self._seed, first_index, count))
 
@@ -78,7 +78,7 @@ class ExhaustiveSampler:
     def observe(self, told: Told) -> None:
         """Nothing to learn."""
 
-    def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:  # noqa: ARG002
+    def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:  # noqa: ARG002 - every sampler's form
         """The grid points at these places of the order."""
         return grid(self._coding, self._seed, first_index, count)
 

@@ -92,7 +92,7 @@ class OptunaSuggester:
             )
             self._history.append((float(told.violation[i]), trial))
 
-    def suggest(self, batch_index: int, first_index: int, count: int) -> tuple[Array, str | None]:  # noqa: ARG002
+    def suggest(self, batch_index: int, first_index: int, count: int) -> tuple[Array, str | None]:  # noqa: ARG002 - every sampler's form
         """Ask a freshly seeded sampler ``count`` times."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

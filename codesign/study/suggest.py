@@ -35,7 +35,7 @@ class ArraySuggester:
         self._seed = seed
         self._sampler = build(spec, coding, seed, batch_count)
 
-    def observe(self, told: Told, state: str | None) -> None:  # noqa: ARG002
+    def observe(self, told: Told, state: str | None) -> None:  # noqa: ARG002 - every sampler's form
         """Learn from a finished batch."""
         self._sampler.observe(told)
 

@@ -35,13 +35,13 @@ class Pool(Protocol):
     """Workers that run functions on the problem: `InlinePool` or `workers.RayPool`."""
 
     @property
-    def workers_count(self) -> int: ...  # noqa: D102
+    def workers_count(self) -> int: ...  # noqa: D102 - see the class
     @property
-    def local(self) -> bool: ...  # noqa: D102
-    def start(self, recipe: ProblemRecipe) -> None: ...  # noqa: D102
-    def submit(self, key: Any, function: Callable[..., Any], *arguments: Any) -> None: ...  # noqa: D102
-    def poll(self, timeout_s: float) -> list[Outcome]: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
+    def local(self) -> bool: ...  # noqa: D102 - see the class
+    def start(self, recipe: ProblemRecipe) -> None: ...  # noqa: D102 - see the class
+    def submit(self, key: Any, function: Callable[..., Any], *arguments: Any) -> None: ...  # noqa: D102 - see the class
+    def poll(self, timeout_s: float) -> list[Outcome]: ...  # noqa: D102 - see the class
+    def close(self) -> None: ...  # noqa: D102 - see the class
 
 
 @dataclass(frozen=True, slots=True)

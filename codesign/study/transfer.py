@@ -118,7 +118,7 @@ def _numbers(row: Any) -> list[float | None]:
 
 def _write_json(
     path: Path,
-    study: StudyRecord,  # noqa: ARG001
+    study: StudyRecord,  # noqa: ARG001 - every writer has the same form
     header: Mapping[str, Any],
     columns: TrialColumns,
     evaluations: Mapping[int, EvaluationRecord],
@@ -148,7 +148,7 @@ def _write_parquet(
 def _write_csv(
     path: Path,
     study: StudyRecord,
-    header: Mapping[str, Any],  # noqa: ARG001
+    header: Mapping[str, Any],  # noqa: ARG001 - every writer has the same form
     columns: TrialColumns,
     evaluations: Mapping[int, EvaluationRecord],
 ) -> None:

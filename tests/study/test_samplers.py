@@ -135,7 +135,7 @@ def test_from_good_baselines_the_best_is_found_by_nearly_every_seed() -> None:
 
 def test_cma_goes_down_a_valley() -> None:
     class Valley:
-        parameters = {f"x{i}": FloatRange(-5.0, 5.0) for i in range(6)}  # noqa: RUF012
+        parameters = {f"x{i}": FloatRange(-5.0, 5.0) for i in range(6)}  # noqa: RUF012 - nobody changes it
         objectives = (("f", "minimize"),)
 
         def screen(self, columns: Any) -> Any:
@@ -198,7 +198,7 @@ def test_several_objectives_spread_over_the_front(objectives: int) -> None:
     class Simplex:
         """The front is where the parameters beyond the first ones are at one half."""
 
-        parameters = {f"x{i}": FloatRange(0.0, 1.0) for i in range(6)}  # noqa: RUF012
+        parameters = {f"x{i}": FloatRange(0.0, 1.0) for i in range(6)}  # noqa: RUF012 - nobody changes it
 
         def screen(self, columns: Any) -> Any:
             x = np.stack(list(columns.values()), axis=1)

@@ -107,12 +107,14 @@ class Broken(toy.ToyRecipe):
         return Divides()
 
 
-def test_two_clusters_in_one_process_are_refused(pool: RayPool) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("pool")
+def test_two_clusters_in_one_process_are_refused() -> None:
     with pytest.raises(ExecutorError, match="already uses a Ray cluster"):
         RayPool(1).start(toy.recipe())
 
 
-def test_the_environment_is_as_before_and_nothing_is_left_in_the_home(pool: RayPool) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("pool")
+def test_the_environment_is_as_before_and_nothing_is_left_in_the_home() -> None:
     assert not (Path.home() / ".ray" / "auth_token").exists() or "RAY_AUTH_TOKEN_PATH" in os.environ
 
 

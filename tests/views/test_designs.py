@@ -35,7 +35,7 @@ def design(tmp_path: Path) -> str:
 
 
 def printed(renderable: object) -> str:
-    console = Console(width=140, record=True, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    console = Console(width=140, record=True, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - closed below
     console.print(renderable)
     console.file.close()
     return console.export_text()

@@ -203,17 +203,18 @@ def best_training(
     count = _length(*structs, straggler_ratio)
     grid = _grid(layouts, transformer, job, software)
     found = _Found(count)
-    distinct = max(len(grid.blocks.tp_count), len(grid.exchanges.tp_count))  # type: ignore[arg-type]
+    distinct = max(np.size(grid.blocks.tp_count), np.size(grid.exchanges.tp_count))
     for outer in _slices(0, count, max(1, BLOCK_COUNT // distinct)):
         parts = [_rows_of(s, outer) for s in structs]
         shared = (
-            block(transformer, job, grid.blocks, *parts),  # type: ignore[arg-type]
-            data_exchange(transformer, job, grid.exchanges, parts[1]),  # type: ignore[arg-type]
+            block(transformer, job, grid.blocks, *parts),  # type: ignore[arg-type]  # one list, five kinds of struct
+            data_exchange(transformer, job, grid.exchanges, parts[1]),  # type: ignore[arg-type]  # the fabric
         )
         for inner in _slices(outer.start, outer.stop, max(1, GRID_COUNT // len(grid.block_columns))):
             rows = [_rows_of(s, inner) for s in structs]
             local = slice(inner.start - outer.start, inner.stop - outer.start)
             ratio = _some(straggler_ratio, inner)
+            # one list, five kinds of struct
             keys = _keys(job, grid, _part(shared, local), *rows[1:], ratio)  # type: ignore[arg-type,call-arg]
             found.take(inner, np.broadcast_to(keys, (inner.stop - inner.start, len(grid.block_columns))))
     chosen = columns_of(layouts, found.best)
