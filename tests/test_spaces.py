@@ -5,11 +5,17 @@ from functools import cache
 import numpy as np
 import pytest
 
+from codesign.candidates import assemble_rows
+from codesign.evaluation import evaluate
+from codesign.metrics import METRICS
 from codesign.parameters import BY_NAME
 from codesign.resources import search_spaces
+from codesign.rules import PHYSICAL
 from codesign.space import Range, load_space, shipped_spaces
 from codesign.study.coding import Coding
 from codesign.study.problem import SpaceProblem, recipe_of, sample_feasibility
+from codesign.study.screen import Range as Span
+from codesign.study.screen import column, points
 
 SPACES = sorted(shipped_spaces())
 SAMPLES = 64
@@ -81,6 +87,24 @@ def test_objectives_and_constraints_of_samples_are_finite_and_repair_changes_not
     again, changes = asked._repair([dict(row) for row in found.repaired])
     assert again == [dict(row) for row in found.repaired]
     assert not any(changes)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_a_screen_gives_what_an_evaluation_gives_and_runs_nothing_that_cannot_be_built(name: str) -> None:
+    asked = problem(name)
+    coding = Coding(asked.parameters)
+    internal = points(coding, Span("sobol", 5, 0, 64 if name == "serving_moe" else 256))
+    columns = {n: column(coding, i, internal[:, i]) for i, n in enumerate(coding.names)}
+    values, constraints = asked.screen(columns)
+    physical = constraints[:, : len(PHYSICAL)]
+    built = np.asarray((physical <= 0.0).all(axis=1))
+    assert 0 < built.sum() < len(built)
+    assert np.isnan(constraints[~built, len(PHYSICAL) :]).all()
+    assert (values[~built] == [METRICS[metric].worst for metric, _ in asked.objectives]).all()
+    rows = [row for row, kept in zip(coding.rows(internal), built, strict=True) if kept]
+    whole = evaluate(assemble_rows(rows, asked.space), asked.space, asked.catalog)
+    assert np.array_equal(values[built], whole.metrics.columns(list(asked.space.objectives)))
+    assert np.array_equal(constraints[built], whole.violations.excess.T)
 
 
 @pytest.mark.parametrize("name", SPACES)

@@ -26,25 +26,42 @@ def _burst_table(first: Array, following: Array, correctable: Array) -> tuple[Bu
     return table, place.reshape(-1).astype(np.float64)
 
 
+_LIMITS: dict[tuple[float, ...], float] = {}  # solved rows; a space offers few different ones
+_LIMITS_MOST = 100_000
+
+
 def _limit_ber(fec: FecInputs, propagation: Array, bits: Array, touched: Array, target: Array) -> Array:
     """Bit error ratio before the code at which a flit is lost with the target probability; bisection in decades.
 
-    Solved once for each distinct row.
+    Solved once for each distinct row, and remembered: a small batch would spend half its time here.
     """
     numbers = (
         fec.symbols_count, fec.correctable_count, fec.slices_count, fec.hits_ratio, fec.burst_row_count,
         fec.inner_block_count, fec.inner_correctable_count, propagation, bits, touched, target,
     )  # fmt: skip
     distinct, place = np.unique(np.stack([np.asarray(n) for n in numbers]), axis=1, return_inverse=True)
-    symbols, correctable, slices, hits, row, block, inner, chain, per_symbol, touch, aim = distinct
+    table = [tuple(row) for row in fec.table.defeat_prob.tolist()]
+    keys = [(*row, *table[int(row[4])]) for row in distinct.T.tolist()]
+    fresh = [i for i, key in enumerate(keys) if key not in _LIMITS]
+    if fresh:
+        if len(_LIMITS) > _LIMITS_MOST:
+            _LIMITS.clear()
+            fresh = list(range(len(keys)))
+        solved = _solved_ber(distinct[:, fresh], fec.table)
+        _LIMITS.update(zip([keys[i] for i in fresh], solved.tolist(), strict=True))
+    return np.array([_LIMITS[key] for key in keys])[place.reshape(-1)]
+
+
+def _solved_ber(rows: Array, table: BurstTable) -> Array:
+    symbols, correctable, slices, hits, row, block, inner, chain, per_symbol, touch, aim = rows
     low, high = np.full(len(aim), -18.0), np.full(len(aim), float(np.log10(0.4)))
     for _ in range(50):
         middle = 0.5 * (low + high)
         wrong = np.minimum(inner_code_ber(10.0**middle, block, inner) * per_symbol, 0.999)
         start = symbol_error_prob(burst_start_prob(wrong, chain), slices) * hits
-        lost = flit_loss_prob(burst_failure_prob(start, symbols, correctable, row, fec.table), touch)
+        lost = flit_loss_prob(burst_failure_prob(start, symbols, correctable, row, table), touch)
         low, high = np.where(lost < aim, middle, low), np.where(lost < aim, high, middle)
-    limit: Array = (10.0**low)[place.reshape(-1)]
+    limit: Array = 10.0**low
     return limit
 
 

@@ -9,12 +9,14 @@ from codesign.units import Array
 def excess(constraints: Array) -> Array:
     """How far a candidate breaks the rules in total: the sum of positive excesses, added rule by rule.
 
-    >>> excess(np.array([[-1.0, 0.0], [0.5, 2.0]])).tolist()
-    [0.0, 2.5]
+    NaN is a rule that was not judged and counts for nothing.
+
+    >>> excess(np.array([[-1.0, 0.0], [0.5, 2.0], [0.5, np.nan]])).tolist()
+    [0.0, 2.5, 0.5]
     """
     total = np.zeros(len(constraints))
     for r in range(constraints.shape[1]):
-        total = total + np.maximum(constraints[:, r], 0.0)
+        total = total + np.fmax(constraints[:, r], 0.0)
     return total
 
 

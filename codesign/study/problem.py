@@ -19,7 +19,7 @@ from codesign.catalog.platforms import load_platform, load_platforms
 from codesign.errors import SpaceError, nearest
 from codesign.evaluation import check_question, evaluate, physical_violations, rules_of
 from codesign.jsons import dump
-from codesign.metrics import Violations
+from codesign.metrics import METRICS, Violations
 from codesign.parameters import BY_NAME
 from codesign.shadow import shadow
 from codesign.space import Choices, Range, Space, load_space, parse_space, shipped_spaces
@@ -180,10 +180,23 @@ class SpaceProblem:
         return shadow(candidates, self.space, self.catalog)[1][0]
 
     def screen(self, columns: Mapping[str, NDArray[Any]]) -> tuple[Array, Array]:
-        """Objectives (n, k) and constraints (n, r) of n designs, one column per parameter, without repair."""
+        """Objectives (n, k) and constraints (n, r) of n designs, one column per parameter, without repair.
+
+        A design that breaks a physical rule is not run: its objectives are the worst value of each metric and the rules
+        of its workloads are NaN, not judged. Most points of a space are such, and running them is most of the work.
+        """
         count = len(next(iter(columns.values())))
-        found = evaluate(assemble(columns, count, self.space), self.space, self.catalog)
-        return found.metrics.columns(list(self.space.objectives)), found.violations.excess.T
+        candidates = assemble(columns, count, self.space)
+        physical = physical_violations(candidates, self.space, self.catalog)
+        values = np.tile([METRICS[name].worst for name in self.space.objectives], (count, 1))
+        constraints = np.full((count, len(self.rules)), np.nan)
+        constraints[:, : len(physical.rules)] = physical.excess.T
+        built = np.flatnonzero(physical.feasible())
+        if len(built):
+            found = evaluate(candidates.part(built.tolist()), self.space, self.catalog)
+            values[built] = found.metrics.columns(list(self.space.objectives))
+            constraints[built] = found.violations.excess.T
+        return values, constraints
 
 
 def recipe_of(name_or_path: str) -> SpaceRecipe:

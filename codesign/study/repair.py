@@ -59,6 +59,9 @@ DIRECTIONS: dict[str, int] = {
     "power_cap_w": 1,
 }
 
+_AHEAD_MOST = 12  # steps foreseen for a row
+_AHEAD_ROWS = 384  # rows judged at once: up to here a batch costs little more than one row
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -93,25 +96,57 @@ def repair(
     """
     current = [dict(row) for row in rows]
     reasons: list[dict[str, str]] = [{} for _ in rows]
-    pending = list(range(len(current)))
-    while pending:
-        broken = excess([current[i] for i in pending]) > 0.0
-        still = []
-        for at, i in enumerate(pending):
-            step = _first_move(
-                current[i], [r for r, bad in zip(rules, broken[:, at], strict=True) if bad], moves, options, orders
-            )
-            if step is not None:
-                name, value, rule = step
-                current[i][name] = value
+    broken = _broken(current, rules, excess)
+    while any(broken):
+        pending = [i for i, named in enumerate(broken) if named]
+        ahead = max(1, min(_AHEAD_MOST, _AHEAD_ROWS // len(pending)))
+        walks = [_walk(current[i], broken[i], ahead, moves, options, orders) for i in pending]
+        found = iter(_broken([row for walk in walks for row, _, _ in walk], rules, excess))
+        for i, walk in zip(pending, walks, strict=True):
+            known = [next(found) for _ in walk]
+            broken[i] = broken[i] if walk else []  # nothing left to move
+            for (row, name, rule), named in zip(walk, known, strict=True):
                 reasons[i].setdefault(name, rule)
-                still.append(i)
-        pending = still
+                foreseen = broken[i] == named
+                current[i], broken[i] = row, named
+                if not foreseen:
+                    break
     changes = [
         [Change(name, row[name], now[name], reasons[i][name]) for name in row if now[name] != row[name]]
         for i, (row, now) in enumerate(zip(rows, current, strict=True))
     ]
     return current, changes
+
+
+def _broken(rows: Sequence[Row], rules: Sequence[str], excess: Excess) -> list[list[str]]:
+    """Names of the rules each row breaks, in their order."""
+    if not rows:
+        return []
+    return [[rule for rule, bad in zip(rules, column, strict=True) if bad] for column in (excess(rows) > 0.0).T]
+
+
+def _walk(
+    row: Row,
+    broken: Sequence[str],
+    most: int,
+    moves: Mapping[str, Sequence[str]],
+    options: Options,
+    orders: Mapping[str, Sequence[str]],
+) -> list[tuple[Row, str, str]]:
+    """The row after each of the next moves, with what moved and for which rule, as long as the same rules stay broken.
+
+    Judging a batch costs much the same for one row as for hundreds, so steps are foreseen and judged together; the
+    caller takes them up to the first that changes what is broken.
+    """
+    walk: list[tuple[Row, str, str]] = []
+    while len(walk) < most:
+        step = _first_move(row, broken, moves, options, orders)
+        if step is None:
+            break
+        name, value, rule = step
+        row = {**row, name: value}
+        walk.append((row, name, rule))
+    return walk
 
 
 def _first_move(

@@ -160,7 +160,7 @@ def _parquet(
     for k, (metric, _) in enumerate(problem.objectives):
         arrays[f"value:{metric}"] = pa.array(values[:, k])
     for r, rule in enumerate(problem.rules):
-        arrays[f"excess:{rule}"] = pa.array(constraints[:, r])
+        arrays[f"excess:{rule}"] = pa.array(constraints[:, r], from_pandas=True)  # not judged: null
     sink = io.BytesIO()
     pq.write_table(pa.table(arrays), sink, compression="zstd")
     return sink.getvalue()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from codesign.space import Choices, Range
-from codesign.study.repair import DIRECTIONS, Change, Row, repair
+from codesign.study.repair import DIRECTIONS, Change, Row, repair, shifted
 
 OPTIONS: dict[str, Choices | Range] = {
     "scale_up_lanes_count": Choices(choices=(8, 16, 32, 64)),
@@ -76,6 +76,29 @@ def test_repair_is_idempotent_and_a_batch_is_its_rows(rows: list[Row]) -> None:
     assert changes == [[] for _ in rows]
     assert once == [repair([row], RULES, MOVES, OPTIONS, ORDERS, excess)[0][0] for row in rows]
     assert (excess(once) <= 0).all()
+
+
+def one_step_at_a_time(row: Row) -> Row:
+    """The definition: judge, move by the first rule that a move helps, judge again."""
+    while True:
+        broken = excess([row])[:, 0] > 0.0
+        ladder = [
+            (name, shifted(row[name], OPTIONS[name], DIRECTIONS[name], ORDERS.get(name)))
+            for rule, bad in zip(RULES, broken, strict=True)
+            for name in MOVES[rule]
+            if bad
+        ]
+        step = next(((name, value) for name, value in ladder if value is not None), None)
+        if step is None:
+            return row
+        row = {**row, step[0]: step[1]}
+
+
+@given(st.sampled_from([8, 16, 32, 64]), st.sampled_from(["air", "liquid"]), st.sampled_from(range(400, 1500, 100)))
+def test_steps_foreseen_together_end_where_single_steps_end(lanes: int, cooling: str, cap_w: int) -> None:
+    row: Row = {"scale_up_lanes_count": lanes, "cooling": cooling, "power_cap_w": cap_w}
+
+    assert repair([row], RULES, MOVES, OPTIONS, ORDERS, excess)[0] == [one_step_at_a_time(row)]
 
 
 def test_every_move_has_one_direction() -> None:
