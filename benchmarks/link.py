@@ -1,4 +1,7 @@
-"""Links per CPU-second through the whole chain on one core: `python benchmarks/link.py [COUNT]`."""
+"""Links per CPU-second through the whole chain on one core: `python benchmarks/link.py [COUNT]`.
+
+A search works batch after batch: the first batch also pays for memory that the later ones find mapped.
+"""
 
 import sys
 import time
@@ -8,6 +11,8 @@ import numpy as np
 from codesign.catalog import load_catalog
 from codesign.links import link_inputs
 from codesign.model.link.chain import link
+
+BATCHES = 7
 
 
 def main(count: int) -> None:
@@ -25,9 +30,16 @@ def main(count: int) -> None:
     start = time.process_time()
     inputs = link_inputs(load_catalog(), choices)
     bound = time.process_time()
-    link(inputs)
-    done = time.process_time()
-    print(f"{count / (done - bound):,.0f} links per CPU-second, names bound at {count / (bound - start):,.0f}")
+    spent = []
+    for _ in range(BATCHES):
+        begun = time.process_time()
+        found = link(inputs)
+        spent.append(time.process_time() - begun)
+    assert np.size(found.goodput_gbps) == count
+    print(
+        f"{count / spent[0]:,.0f} links per CPU-second in the first batch, {count / np.median(spent[1:]):,.0f} in the"
+        f" later ones, names bound at {count / (bound - start):,.0f}"
+    )
 
 
 if __name__ == "__main__":

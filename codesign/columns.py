@@ -48,7 +48,7 @@ def freeze(grid: "DataclassInstance") -> None:
     for array in arrays.values():
         array.setflags(write=False)
     try:
-        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+        np.broadcast_shapes(*{array.shape for array in arrays.values()})
     except ValueError:
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ShapeError(f"{type(grid).__name__}: fields do not broadcast: {shapes}") from None
@@ -72,6 +72,23 @@ def remade(struct: S, change: Callable[[Any], Any]) -> S:
 def rows_of(struct: S, rows: Any) -> S:
     """Rows of a struct of columns; plain numbers stay."""
     return remade(struct, lambda value: value[rows] if np.ndim(value) else value)
+
+
+def where_needed(needed: Any, law: Callable[..., Numeric], otherwise: Numeric, *columns: Numeric) -> Numeric:
+    """A law worked out only in the rows that need it, with the given number in the others.
+
+    For laws that cost much and that most rows can do without; the answer is that of `np.where`.
+
+    >>> where_needed(np.array([True, False]), lambda value: value / 2.0, 0.0, np.array([3.0, 5.0])).tolist()
+    [1.5, 0.0]
+    """
+    if not np.any(needed):
+        return otherwise
+    shape = np.broadcast_shapes(*{np.shape(column) for column in (needed, otherwise, *columns)})
+    found = np.array(np.broadcast_to(otherwise, shape), dtype=np.float64, order="C")
+    rows = np.flatnonzero(np.broadcast_to(needed, shape))
+    found.reshape(-1)[rows] = law(*(np.broadcast_to(column, shape).reshape(-1)[rows] for column in columns))
+    return found
 
 
 def over_mappings(struct: S) -> S:

@@ -9,6 +9,7 @@ from codesign.catalog import Catalog
 from codesign.errors import CatalogError
 from codesign.links import MODULATIONS, RETRIES, die_to_die_inputs, link_inputs
 from codesign.model.link.chain import Link, link
+from codesign.model.link.retry import loss_events
 from codesign.model.link.signal import cable_reach_m
 
 Columns = dict[str, np.ndarray[Any, np.dtype[np.float64]]]
@@ -100,6 +101,35 @@ def test_a_choice_per_row_is_the_same_as_one_link_at_a_time(catalog: Catalog) ->
         alone = columns(link(link_inputs(catalog, {**NEEDED, "fec": code, "payload_bytes": payload})))
         assert alone["goodput_gbps"][0] == pytest.approx(batch["goodput_gbps"][place], rel=1e-12)
         assert alone["missing_db"][0] == pytest.approx(batch["missing_db"][place], abs=1e-9)
+
+
+def test_what_every_row_shares_is_one_number_and_gives_what_its_column_gives(catalog: Catalog) -> None:
+    shared: dict[str, Any] = {
+        **NEEDED, "length_m": [0.5, 1.5, 3.0], "fec": ["kp4", "none", "hamming_kp4"], "parallel_links_count": 1.0,
+        "spare_lanes_count": 2.0, "retry": "selective", "offered_frac": 0.7,
+    }  # fmt: skip
+    spelled = {name: value if isinstance(value, list) else [value] * 3 for name, value in shared.items()}
+    inputs = link_inputs(catalog, shared)
+
+    once, each = columns(link(inputs)), columns(link(link_inputs(catalog, spelled)))
+
+    assert (
+        np.ndim(inputs.load.offered_frac) == np.ndim(inputs.serdes.lanes_count) == np.ndim(inputs.serdes.node_nm) == 0
+    )
+    for name, column in each.items():
+        assert np.allclose(once[name], column, rtol=1e-12, atol=0.0), name
+
+
+@pytest.mark.parametrize("links", [np.ones(4), np.array([1.0, 8.0, 1.0, 2.0]), 8.0])
+def test_a_law_is_worked_out_where_it_is_needed_and_gives_what_it_gives_everywhere(links: Any) -> None:
+    events = np.array([1e-30, 1e-3, 2.0, 50.0])
+
+    batch = loss_events(events, links, 0.001)
+
+    for row, count in enumerate(np.broadcast_to(links, (4,)).tolist()):
+        alone = loss_events(float(events[row]), count, 0.001)
+        for name in ("mean_count", "sd_count", "quantile_count"):
+            assert np.broadcast_to(getattr(batch, name), (4,))[row] == getattr(alone, name), name
 
 
 @pytest.mark.published(

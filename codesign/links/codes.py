@@ -4,12 +4,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from codesign.links.columns import Columns
 from codesign.model.link.bursts import BurstTable, burst_defeat_probs, burst_failure_prob, burst_start_prob, bursts
 from codesign.model.link.fec import codewords_touched_count, flit_loss_prob, inner_code_ber, symbol_error_prob
 from codesign.model.link.inputs import FecInputs, ProtocolInputs, SerdesInputs
-from codesign.units import Array
+from codesign.units import Array, Numeric
 
 
 @lru_cache(maxsize=4096)
@@ -17,13 +18,20 @@ def _burst_row(first: float, following: float, correctable: float) -> tuple[floa
     return tuple(burst_defeat_probs(first, following, int(correctable)).defeat_prob[0].tolist())
 
 
+def _distinct(*numbers: Numeric) -> tuple[Array, NDArray[np.intp]]:
+    """The distinct rows of some columns, as columns, and which of them each row is."""
+    columns = np.stack(np.broadcast_arrays(*numbers))
+    kinds, place = np.unique(columns.reshape(len(columns), -1), axis=1, return_inverse=True)
+    return kinds, place.reshape(columns.shape[1:])
+
+
 def _burst_table(first: Array, following: Array, correctable: Array) -> tuple[BurstTable, Array]:
     """One row for each distinct kind of burst, and the row of each link."""
-    kinds, place = np.unique(np.stack([first, following, correctable]), axis=1, return_inverse=True)
+    kinds, place = _distinct(first, following, correctable)
     rows = [_burst_row(*kind) for kind in kinds.T.tolist()]
     width = max(len(row) for row in rows)
     table = BurstTable(np.array([[*row, *[0.0] * (width - len(row))] for row in rows]).reshape(len(rows), width))
-    return table, place.reshape(-1).astype(np.float64)
+    return table, place.astype(np.float64)
 
 
 _LIMITS: dict[tuple[float, ...], float] = {}  # solved rows; a space offers few different ones
@@ -39,7 +47,7 @@ def _limit_ber(fec: FecInputs, propagation: Array, bits: Array, touched: Array, 
         fec.symbols_count, fec.correctable_count, fec.slices_count, fec.hits_ratio, fec.burst_row_count,
         fec.inner_block_count, fec.inner_correctable_count, propagation, bits, touched, target,
     )  # fmt: skip
-    distinct, place = np.unique(np.stack([np.asarray(n) for n in numbers]), axis=1, return_inverse=True)
+    distinct, place = _distinct(*numbers)
     table = [tuple(row) for row in fec.table.defeat_prob.tolist()]
     keys = [(*row, *table[int(row[4])]) for row in distinct.T.tolist()]
     fresh = [i for i, key in enumerate(keys) if key not in _LIMITS]
@@ -49,7 +57,7 @@ def _limit_ber(fec: FecInputs, propagation: Array, bits: Array, touched: Array, 
             fresh = list(range(len(keys)))
         solved = _solved_ber(distinct[:, fresh], fec.table)
         _LIMITS.update(zip([keys[i] for i in fresh], solved.tolist(), strict=True))
-    return np.array([_LIMITS[key] for key in keys])[place.reshape(-1)]
+    return np.asarray(np.array([_LIMITS[key] for key in keys])[place])
 
 
 def _solved_ber(rows: Array, table: BurstTable) -> Array:

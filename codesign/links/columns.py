@@ -31,21 +31,24 @@ Choice = Sequence[str] | Sequence[float] | Array | NDArray[np.str_] | str | floa
 
 
 class Columns:
-    """Choices of one batch, words and numbers, with look-ups of facts by name."""
+    """Choices of one batch, words and numbers, with look-ups of facts by name.
+
+    What is chosen once or left to its default stays one number, as an array without axes: the chain then works it out
+    once instead of in every row.
+    """
 
     def __init__(self, catalog: Catalog, choices: Mapping[str, Choice]) -> None:
         self.catalog, self.choices = catalog, choices
-        self.count = max((1 if isinstance(c, str) else np.size(np.asarray(c))) for c in choices.values())
         self._codes: dict[str, tuple[tuple[str, ...], NDArray[np.intp]]] = {}
 
     def codes(self, name: str) -> tuple[tuple[str, ...], NDArray[np.intp]]:
         """The distinct words of a column, and which of them each row has."""
         if name not in self._codes:
             column = self.choices.get(name, WORDS[name])
-            listed = [column] if isinstance(column, str) else np.atleast_1d(np.asarray(column)).tolist()
+            words = np.asarray(column)
             order: dict[str, int] = {}
-            rows = np.array([order.setdefault(word, len(order)) for word in listed], dtype=np.intp)
-            self._codes[name] = tuple(order), np.broadcast_to(rows, (self.count,)).copy()
+            rows = np.array([order.setdefault(word, len(order)) for word in words.reshape(-1).tolist()], dtype=np.intp)
+            self._codes[name] = tuple(order), rows.reshape(words.shape)
         return self._codes[name]
 
     def numbers(self, name: str, default: float | Array | None = None) -> Array:
@@ -53,7 +56,7 @@ class Columns:
         column = self.choices.get(name)
         if column is None:
             column = self.default("link", name) if default is None else default
-        return np.broadcast_to(np.asarray(column, dtype=np.float64), (self.count,)).copy()
+        return np.array(column, dtype=np.float64)
 
     def facts(self, kind: str, word: str) -> Callable[[str], Array]:
         """Facts of the technology each row names, by fact."""
@@ -62,8 +65,7 @@ class Columns:
     def table(self, word: str, value: Callable[[str], float]) -> Array:
         """A number by word."""
         names, rows = self.codes(word)
-        column: Array = np.array([value(name) for name in names], dtype=np.float64)[rows]
-        return column
+        return np.asarray(np.array([value(name) for name in names], dtype=np.float64)[rows])
 
     def mapped(self, word: str, values: Mapping[str, float]) -> Array:
         """A number by word, from a mapping of this module."""

@@ -180,6 +180,7 @@ def burst_failure_prob(
     odds = start / (1.0 - start)
     term = np.exp(symbols_count * np.log1p(-start))
     for index, defeat in enumerate(table.defeat_prob.T):
-        term = term * (odds * np.maximum(symbols_count - index, 0.0) / (index + 1.0))
-        total = total + term * np.take(defeat, row)
+        term *= odds * (symbols_count - index) / (index + 1.0)
+        if np.any(defeat):
+            total = total + term * np.take(defeat, row)
     return np.minimum(total, 1.0)

@@ -6,6 +6,7 @@ Errors here are independent; bursts are in `codesign.model.link.bursts`.
 import numpy as np
 from scipy.special import betainc
 
+from codesign.columns import where_needed
 from codesign.units import Numeric
 
 _TINY = 1e-300  #: below this a probability is reported as this, so that its logarithm stays finite
@@ -75,10 +76,13 @@ def inner_code_ber(raw_ber: Numeric, block_bits_count: Numeric, inner_correctabl
     >>> round(float(inner_code_ber(raw_ber=0.01, block_bits_count=128, inner_correctable_count=0)), 6)
     0.01
     """
+
+    def failing(ber: Numeric, size: Numeric, order: Numeric) -> Numeric:
+        blocks: Numeric = betainc(order, np.maximum(size - order, 1e-9), np.clip(ber, 0.0, 1.0))
+        return ber * blocks
+
     active = np.greater(inner_correctable_count, 0.0)
-    order = np.where(active, inner_correctable_count, 1.0)
-    rest = np.maximum(block_bits_count - order, 1e-9)
-    return np.where(active, raw_ber * betainc(order, rest, np.clip(raw_ber, 0.0, 1.0)), raw_ber) * 1.0
+    return where_needed(active, failing, raw_ber, raw_ber, block_bits_count, inner_correctable_count)
 
 
 def flit_loss_prob(codeword_failure_prob: Numeric, codewords_count: Numeric) -> Numeric:

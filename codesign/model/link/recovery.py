@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codesign.columns import freeze
+from codesign.columns import freeze, where_needed
 from codesign.model.link.coding import Coding
 from codesign.model.link.inputs import LinkInputs
 from codesign.model.link.retry import (
@@ -67,10 +67,11 @@ def recovery(inputs: LinkInputs, line: Coding, flits: Numeric, round_trip_ns: Nu
     events = loss_events(mean_losses_count(loss, flits), links, tail)
     mean, spread = events.mean_count * delay, events.sd_count * delay
     worst = events.quantile_count * delay
+    asked, message = selective > 0.0, (loss, flits, line.flit_ns, delay, links)
     picked = (
-        selective_mean_ns(loss, flits, line.flit_ns, delay, links),
-        selective_spread_ns(loss, flits, line.flit_ns, delay, links),
-        selective_delay_ns(loss, flits, line.flit_ns, delay, links, tail),
+        where_needed(asked, selective_mean_ns, mean, *message),
+        where_needed(asked, selective_spread_ns, spread, *message),
+        where_needed(asked, selective_delay_ns, worst, *message, tail),
     )
     return Recovery(
         useful_frac=back + selective * (selective_frac(loss) - back),

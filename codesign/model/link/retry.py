@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from codesign.columns import freeze
+from codesign.columns import freeze, where_needed
 from codesign.units import Numeric
 
 _ROUNDS = 8  #: loss events counted one by one in the tail; beyond, the normal limit of the Poisson count
@@ -161,24 +161,41 @@ def loss_events(events_count: Numeric, links_count: Numeric, tail_prob: Numeric)
     """
     mean = np.minimum(np.asarray(events_count, dtype=float), 600.0)
     term = np.exp(-mean)
-    above, bound = -np.expm1(-mean), mean
-    first = second = quantile = np.zeros(())
+    above, bound = -np.expm1(-mean), 1.0 * mean
+    several = np.not_equal(links_count, 1.0)
+    first = second = np.zeros(())
+    quantile = np.zeros((), dtype=np.int8)
     for event in range(_ROUNDS):
-        exceeds = -np.expm1(links_count * np.log1p(-np.clip(np.minimum(above, bound), 0.0, 1.0 - 1e-16)))
+        one = np.maximum(np.minimum(above, bound), 0.0)
+        exceeds = where_needed(several, _some_prob, one, one, links_count)
         first = first + exceeds
         second = second + (2.0 * event + 1.0) * exceeds
-        quantile = quantile + np.where(exceeds > tail_prob, 1.0, 0.0)
-        term = term * mean / (event + 1.0)
-        above = above - term
-        bound = bound * mean / (event + 2.0)
+        quantile = quantile + (exceeds > tail_prob)
+        term *= mean
+        term /= event + 1.0
+        above -= term
+        bound *= mean
+        bound /= event + 2.0
     first = np.maximum(first, mean)
-    sigmas = -ndtri(tail_prob / links_count)
-    many = np.ceil(mean + sigmas * np.sqrt(mean) + (sigmas * sigmas - 1.0) / 6.0)  # Cornish-Fisher for the skew
+    counted = np.asarray(quantile, dtype=np.float64)
     return LossEvents(
         mean_count=first,
         sd_count=np.sqrt(np.maximum(second - first * first, 0.0)),
-        quantile_count=np.where(quantile >= _ROUNDS, np.maximum(_ROUNDS, many), quantile),
+        quantile_count=where_needed(quantile >= _ROUNDS, _many_count, counted, mean, tail_prob / links_count),
     )
+
+
+def _some_prob(one_prob: Numeric, links_count: Numeric) -> Numeric:
+    """Probability that at least one of several links sees what one sees with the given probability."""
+    some: Numeric = -np.expm1(links_count * np.log1p(-np.minimum(one_prob, 1.0 - 1e-16)))
+    return some
+
+
+def _many_count(mean_count: Numeric, tail_prob: Numeric) -> Numeric:
+    """Quantile of a large Poisson count: normal, with the skew of Cornish and Fisher."""
+    sigmas: Numeric = -ndtri(tail_prob)
+    many: Numeric = np.ceil(mean_count + sigmas * np.sqrt(mean_count) + (sigmas * sigmas - 1.0) / 6.0)
+    return np.maximum(_ROUNDS, many)
 
 
 def selective_delay_ns(
@@ -270,4 +287,5 @@ def selective_spread_ns(
     """
     window = round_trip_ns / flit_ns
     rest = window - np.minimum(flits_count, window)
-    return flit_ns * np.sqrt(loss_prob * links_count * (window**3 - rest**3) / 3.0)
+    cubes = window * window * window - rest * rest * rest
+    return flit_ns * np.sqrt(loss_prob * links_count * cubes / 3.0)

@@ -67,7 +67,10 @@ def link_down_fit(
     again = np.minimum(lanes * repair_h * 1e-9, 1.0)
     ways: Numeric = 1.0
     for spare in range(1, _SPARES + 1):
-        ways = ways * np.where(np.greater_equal(spare_lanes_count, spare), again / spare, 1.0)
+        spared = np.greater_equal(spare_lanes_count, spare)
+        if not np.any(spared):
+            break
+        ways = ways * np.where(spared, again / spare, 1.0)
     return common_fit + lanes * ways
 
 

@@ -8,8 +8,9 @@ from codesign.columns import freeze
 from codesign.model.link.buffer import contention_frac, head_of_line_frac
 from codesign.model.link.buffering import buffering
 from codesign.model.link.coding import Coding
-from codesign.model.link.framing import message_flits_count, message_frac
+from codesign.model.link.framing import message_flits_count
 from codesign.model.link.inputs import LinkInputs
+from codesign.model.link.protocol import wire_frac
 from codesign.model.link.queueing import mean_wait_ns, tail_wait_ns
 from codesign.model.link.recovery import recovery
 from codesign.model.link.retry import no_retry_prob, replay_buffer_frac
@@ -106,10 +107,13 @@ def transfer(inputs: LinkInputs, line: Coding) -> Transfer:
     packet = load.batch_count * np.minimum(flits * line.flit_ns, line.flit_ns)
     wait = mean_wait_ns(np.minimum(load.offered_frac, 0.999), packet, load.variation_ratio)
     wait_tail = tail_wait_ns(wait, load.offered_frac, load.tail_prob)
-    beyond = np.hypot(losses.tail_ns - losses.mean_ns, wait_tail - wait)
+    late, queued = losses.tail_ns - losses.mean_ns, wait_tail - wait
+    beyond = np.sqrt(late * late + queued * queued)
     base = line.base_ns + serial
     return Transfer(
-        protocol_frac=message_frac(load.message_bytes, protocol),
+        protocol_frac=wire_frac(
+            load.message_bytes, flits, line.flit_bytes, protocol.encoding_frac, protocol.control_frac
+        ),
         retry_frac=losses.useful_frac,
         replay_frac=window / credit,
         credit_frac=credit,
