@@ -68,18 +68,31 @@ def _channel_latency(rows: CaseRows) -> Array:
 def _links(rows: CaseRows, catalog: Catalog) -> Array:
     """A credit loop over all channels; a packet longer than its channel's buffer waits for that channel's own credits.
 
-    The source sends one packet at a time: its last rounds lie in two buffers and overlap with the next packet.
+    The source sends one packet at a time: its last rounds lie in two buffers and overlap with the next packet. Not
+    modelled: rounds that meet two packets later, and a channel handed to a packet before its credits are back.
     """
     del catalog
     channels, buffer, packet, injection = _sizes(rows)
     loop = 2.0 * _channel_latency(rows) + ROUTER_LOOP_CYCLES
     pooled = np.asarray(credit_frac(channels * buffer, loop))
-    rounds = packet / buffer
-    cycles = loop * (rounds - 2.0) + buffer + HANDOVER_CYCLES
+    whole = np.maximum(np.ceil(packet / buffer) - 2.0, 0.0)  # rounds over when the last flit but a buffer leaves
+    cycles = loop * whole + packet - buffer * (1.0 + whole) + _shared_cycles(buffer, loop) + HANDOVER_CYCLES
     alone = np.minimum(1.0, buffer / loop)
     several = packet / np.maximum(cycles, packet + 1.0)
-    limit = np.where((rounds > 1.0) & (channels > 1.0), np.minimum(pooled, np.maximum(several, alone)), pooled)
+    limit = np.where((packet > buffer) & (channels > 1.0), np.minimum(pooled, np.maximum(several, alone)), pooled)
     return np.asarray(np.minimum(injection, limit))
+
+
+def _shared_cycles(buffer: Array, loop: Array) -> Array:
+    """Cycles that the last round of a packet takes from the first round of the next where the two meet on the line.
+
+    Both rounds of b flits take turns, so each is drawn out to b + s cycles. The last round ends T - h cycles behind the
+    start of the next packet (T the credit loop, h the handover), and of its b flits the part (T - h) / (b + s) is still
+    to come: s (b + s) = b (T - h), s no more than b. They meet if the first round is not over when the last begins,
+    T < 2 b + h.
+    """
+    shared = np.sqrt(0.25 * buffer * buffer + buffer * np.maximum(loop - HANDOVER_CYCLES, 0.0)) - 0.5 * buffer
+    return np.where(loop < 2.0 * buffer + HANDOVER_CYCLES, np.minimum(shared, buffer), 0.0)
 
 
 def _crossbars(rows: CaseRows, catalog: Catalog) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 from codesign.cases.calibrate import constant_rows
 from codesign.cases.claims import claim_rows
+from codesign.cases.fit_channel import figures_db
 from codesign.cases.held_out import stored
 from codesign.cases.reasons import reasons
 from codesign.cases.rows import CaseRows, read_rows
@@ -43,6 +44,7 @@ def write_accuracy(report: Mapping[str, Any], files: Sequence[Path], page: Path,
         {title: f"{folder.name}/{path.name}" for title, (path, _) in plots.items()},
         stored(),
         claim_rows(catalog),
+        figures_db(catalog),
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)

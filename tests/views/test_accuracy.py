@@ -42,6 +42,7 @@ def test_the_page_has_every_part(page: Path) -> None:
     for part in ("Figures", "Predicted against measured", "Refused, by reason", "Published claims", "Fitted constants"):
         assert f"\n## {part}" in text
     assert "## What the model does not claim" in text
+    assert "\n| above 106.25 GBd | " in text
     for law in load_catalog().constants:
         assert f"| {law} |" in text
 

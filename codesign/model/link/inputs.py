@@ -16,12 +16,15 @@ class ChannelInputs:
     package_sqrt_ns_per_mm: Numeric
     package_ns_per_mm: Numeric
     sections_count: Numeric  # line sections of all packages, each of its own impedance
+    package_ends_count: Numeric  # packages on the way
+    package_delay_ns_per_mm: Numeric
     board_mm: Numeric
     board_sqrt_ns_per_mm: Numeric
     board_ns_per_mm: Numeric
     connectors_count: Numeric
     connector_db: Numeric  # one, at connector_ghz
     connector_ghz: Numeric
+    connector_reflection_ratio: Numeric  # amplitude that one reflects, at connector_ghz
     cable_m: Numeric  # copper that the signal itself crosses; 0 behind a retimer or in glass
     cable_low_ghz: Numeric
     cable_low_db_per_m: Numeric
@@ -70,6 +73,7 @@ class SerdesInputs:
     feedback_frac: Numeric
     converter_bits_count: Numeric  # 0 = analog
     uncorrected_ratio: Numeric  # interference without taps at the reference loss, by class of equaliser
+    memory_count: Numeric  # taps that cut it by e, by class of equaliser
     reference_echo_ratio: Numeric  # echo at the reference frequency, by class of equaliser
     sequence_gain_db: Numeric
     propagation_prob: Numeric
@@ -104,14 +108,21 @@ class SerdesFit:
     crest_db: Numeric
     crest_slope_ratio: Numeric
     reference_loss_db: Numeric
+    tail_ratio: Numeric
     dispersion_exponent_ratio: Numeric
     package_weight_ratio: Numeric
-    memory_count: Numeric
+    plug_weight_ratio: Numeric
+    package_relief_ratio: Numeric
+    crosstalk_relief_ratio: Numeric
     reference_ghz: Numeric
     echo_exponent_ratio: Numeric
     connector_weight_ratio: Numeric
+    near_memory_count: Numeric
+    far_weight_ratio: Numeric
+    far_loss_ratio: Numeric
     section_weight_ratio: Numeric
-    echo_memory_count: Numeric
+    section_loss_ratio: Numeric
+    section_reach_ratio: Numeric
     base_pj_per_bit: Numeric
     loss_exponent_ratio: Numeric
     node_exponent_ratio: Numeric

@@ -8,7 +8,7 @@ to a public implementation of that method.
 
 import numpy as np
 
-from codesign.units import Numeric, empirical
+from codesign.units import Numeric
 
 _LN10 = float(np.log(10.0))
 
@@ -100,89 +100,6 @@ def receiver_noise_ratio(
     """
     power = noise_v2_per_ghz * (0.5 * symbol_rate_ghz) / (amplitude_v * amplitude_v * level_variance_ratio)
     return power * np.exp(enhancement_db * (_LN10 / 10.0))
-
-
-@empirical("pychopmarg.csv")
-def dispersion_ratio(
-    loss_db: Numeric,
-    package_db: Numeric,
-    taps_count: Numeric,
-    reference_loss_db: Numeric,
-    uncorrected_ratio: Numeric,
-    dispersion_exponent_ratio: Numeric,
-    package_weight_ratio: Numeric,
-    memory_count: Numeric,
-) -> Numeric:
-    """Intersymbol interference that the smearing of a lossy channel leaves: grows with the loss, falls with the taps.
-
-    A lossier channel spreads a symbol over more of its followers; each tap removes one. Packages count more than
-    cables, because the loss of a dielectric bends less against frequency than that of a conductor.
-
-    Args:
-        loss_db: Insertion loss at half the symbol rate. [dB], >= 0
-        package_db: The part of it that packages make. [dB], >= 0
-        taps_count: Taps of the receiver's equaliser. [count], >= 0
-        reference_loss_db: Loss at which the uncorrected ratio holds. [dB], > 0
-        uncorrected_ratio: Interference over signal without taps at that loss. [1]
-        dispersion_exponent_ratio: Exponent of the loss. [1]
-        package_weight_ratio: Extra weight of the loss of packages. [1]
-        memory_count: Taps that cut the interference by e. [count], > 0
-
-    Returns:
-        Interference over mean signal power. [1]
-
-    Source:
-        ieee-802.3-annex-93a: sigma_ISI; the dependence on loss and taps is our surrogate, fitted.
-
-    >>> round(float(dispersion_ratio(20.0, 0.0, 0.0, 20.0, 0.01, 2.0, 0.3, 4.0)), 6)
-    0.01
-    """
-    smear = (loss_db + package_weight_ratio * package_db) / reference_loss_db
-    return uncorrected_ratio * smear**dispersion_exponent_ratio * np.exp(-taps_count / memory_count)
-
-
-@empirical("pychopmarg.csv")
-def echo_ratio(
-    nyquist_ghz: Numeric,
-    plugs_db: Numeric,
-    sections_count: Numeric,
-    taps_count: Numeric,
-    reference_ghz: Numeric,
-    reference_echo_ratio: Numeric,
-    echo_exponent_ratio: Numeric,
-    connector_weight_ratio: Numeric,
-    section_weight_ratio: Numeric,
-    echo_memory_count: Numeric,
-) -> Numeric:
-    """Intersymbol interference that reflections leave: grows with frequency and connectors, falls slowly with the taps.
-
-    Discontinuities are capacitive, so they reflect more at higher frequency, and a connector that loses more reflects
-    more; echoes come late, so that only long equalisers reach them.
-
-    Args:
-        nyquist_ghz: Half the symbol rate. [GHz], > 0
-        plugs_db: Loss of all mated connectors at that frequency. [dB]
-        sections_count: Line sections of the packages on the way, each of its own impedance. [count]
-        taps_count: Taps of the receiver's equaliser. [count], >= 0
-        reference_ghz: Frequency at which the reference echo holds. [GHz], > 0
-        reference_echo_ratio: Echo over signal there without connectors, sections and taps. [1]
-        echo_exponent_ratio: Exponent of the frequency. [1]
-        connector_weight_ratio: What each decibel of connector loss adds. [1]
-        section_weight_ratio: What each section adds. [1]
-        echo_memory_count: Taps that cut the echo by e. [count], > 0
-
-    Returns:
-        Echo over mean signal power. [1]
-
-    Source:
-        ieee-802.3-annex-93a: sigma_ISI; the dependence on frequency and connectors is our surrogate, fitted.
-
-    >>> round(float(echo_ratio(50.0, 2.0, 4.0, 0.0, 50.0, 0.001, 2.0, 0.5, 0.25, 20.0)), 6)
-    0.003
-    """
-    steps = 1.0 + connector_weight_ratio * plugs_db + section_weight_ratio * sections_count
-    size = (nyquist_ghz / reference_ghz) ** echo_exponent_ratio * steps
-    return reference_echo_ratio * size * np.exp(-taps_count / echo_memory_count)
 
 
 def jitter_ratio(random_ui: Numeric, bounded_ui: Numeric, slope_ratio: Numeric) -> Numeric:

@@ -6,22 +6,14 @@ import numpy as np
 
 from codesign.columns import freeze
 from codesign.model.link.bursts import propagated_error_prob
-from codesign.model.link.channel import connector_loss_db, line_loss_db, reach_m, twinax_loss_db_per_m
-from codesign.model.link.inputs import ChannelInputs, LinkInputs, SerdesFit, SerdesInputs
-from codesign.model.link.pam import level_variance_ratio, required_snr_db, symbol_error_log10_ratio, symbol_rate_ghz
-from codesign.model.link.serdes import (
-    dispersion_ratio,
-    echo_ratio,
-    jitter_ratio,
-    noise_enhancement_db,
-    quantisation_ratio,
-    receiver_noise_ratio,
-    relative_noise_ratio,
-    slicer_snr_db,
-)
+from codesign.model.link.channel import reach_m, twinax_loss_db_per_m
+from codesign.model.link.inputs import ChannelInputs, LinkInputs
+from codesign.model.link.noise import Segment, noise_ratio, segment
+from codesign.model.link.pam import required_snr_db, symbol_error_log10_ratio, symbol_rate_ghz
+from codesign.model.link.serdes import slicer_snr_db
 from codesign.units import Numeric
 
-_HOPELESS_DB = 300.0  #: a longer line is not worse, so that every number stays finite
+_LN10 = float(np.log(10.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,82 +51,11 @@ def fixed_loss_db(channel: ChannelInputs, frequency_ghz: Numeric) -> Numeric:
     >>> bool(fixed_loss_db(example_inputs().channel, 26.56) > 1.0)
     True
     """
-    package = package_loss_db(channel, frequency_ghz)
-    board = line_loss_db(frequency_ghz, channel.board_mm, 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm)
-    return (
-        package
-        + board
-        + connector_loss_db(frequency_ghz, channel.connectors_count, channel.connector_db, channel.connector_ghz)
-    )
+    return _total_db(segment(channel, frequency_ghz))
 
 
-def package_loss_db(channel: ChannelInputs, frequency_ghz: Numeric) -> Numeric:
-    """Loss of the packages of one electrical segment.
-
-    Args:
-        channel: The way of the signal.
-        frequency_ghz: Frequency. [GHz]
-
-    Returns:
-        Loss. [dB]
-
-    Source:
-        ieee-802.3dj-d3.3: package transmission-line model.
-
-    >>> from codesign.model.link.example import example_inputs
-    >>> bool(package_loss_db(example_inputs().channel, 26.56) > 1.0)
-    True
-    """
-    return line_loss_db(
-        frequency_ghz, channel.package_mm, channel.package_per_mm, channel.package_sqrt_ns_per_mm,
-        channel.package_ns_per_mm,
-    )  # fmt: skip
-
-
-def noise_ratio(
-    loss_db: Numeric, own_snr_db: Numeric, channel: ChannelInputs, serdes: SerdesInputs, fit: SerdesFit
-) -> Numeric:
-    """All noise over mean signal power at the slicer.
-
-    Args:
-        loss_db: Insertion loss at half the symbol rate. [dB]
-        own_snr_db: Signal over noise of a linear optical part. [dB]
-        channel: The way of the signal.
-        serdes: The lane.
-        fit: Fitted factors.
-
-    Returns:
-        Noise over signal. [1]
-
-    Source:
-        ieee-802.3-annex-93a: sum of variances, equations 93A-29 to 93A-36.
-
-    >>> from codesign.model.link.example import example_inputs
-    >>> inputs = example_inputs()
-    >>> bool(noise_ratio(30.0, 200.0, inputs.channel, inputs.serdes, inputs.fit) > 0.0)
-    True
-    """
-    loss = np.minimum(loss_db, _HOPELESS_DB)
-    variance = level_variance_ratio(serdes.levels_count)
-    symbol_ghz = symbol_rate_ghz(serdes.lane_rate_gbps, serdes.symbol_bits)
-    nyquist = 0.5 * symbol_ghz
-    enhancement = noise_enhancement_db(loss, serdes.feedback_frac, fit.shape_ratio)
-    receiver = receiver_noise_ratio(serdes.noise_v2_per_ghz, symbol_ghz, serdes.amplitude_v, variance, enhancement)
-    dispersion = dispersion_ratio(
-        loss, np.minimum(package_loss_db(channel, nyquist), loss), serdes.taps_count, fit.reference_loss_db,
-        serdes.uncorrected_ratio, fit.dispersion_exponent_ratio, fit.package_weight_ratio, fit.memory_count,
-    )  # fmt: skip
-    plugs = connector_loss_db(nyquist, channel.connectors_count, channel.connector_db, channel.connector_ghz)
-    echo = echo_ratio(
-        nyquist, plugs, channel.sections_count, serdes.taps_count, fit.reference_ghz,
-        serdes.reference_echo_ratio, fit.echo_exponent_ratio, fit.connector_weight_ratio, fit.section_weight_ratio,
-        fit.echo_memory_count,
-    )  # fmt: skip
-    total = fit.band_ratio * receiver + relative_noise_ratio(channel.crosstalk_db - enhancement)
-    total = total + fit.transmitter_ratio * relative_noise_ratio(serdes.transmitter_snr_db) / variance
-    total = total + dispersion + echo + jitter_ratio(serdes.random_ui, serdes.bounded_ui, fit.slope_ratio)
-    crest = fit.crest_db + fit.crest_slope_ratio * loss
-    return total + quantisation_ratio(serdes.converter_bits_count, crest) + relative_noise_ratio(own_snr_db)
+def _total_db(fixed: Segment) -> Numeric:
+    return fixed.package_db + fixed.board_db + fixed.plugs_db
 
 
 def signal(inputs: LinkInputs) -> Signal:
@@ -160,11 +81,12 @@ def signal(inputs: LinkInputs) -> Signal:
         nyquist, channel.cable_low_ghz, channel.cable_low_db_per_m, channel.cable_high_ghz,
         channel.cable_high_db_per_m, channel.conductor_ratio,
     )  # fmt: skip
-    fixed = fixed_loss_db(channel, nyquist)
+    parts = segment(channel, nyquist)
+    fixed = _total_db(parts)
     loss = fixed + per_m * channel.cable_m
-    noise = noise_ratio(loss, medium.own_snr_db, channel, serdes, inputs.fit)
+    noise = noise_ratio(loss, medium.own_snr_db, parts, channel, serdes, inputs.fit)
     snr = slicer_snr_db(noise, serdes.level_mismatch_ratio, serdes.sequence_gain_db) - serdes.implementation_db
-    first = 10.0 ** symbol_error_log10_ratio(snr, serdes.levels_count)
+    first = np.exp(_LN10 * symbol_error_log10_ratio(snr, serdes.levels_count))
     wrong = propagated_error_prob(first, serdes.propagation_prob)
     share = bits * (1.0 - serdes.propagation_prob) / medium.segments_count  # line symbols wrong per bit allowed
     allowed = np.clip((fec.limit_ber - medium.own_ber) * share, 1e-18, 0.4)
@@ -201,11 +123,12 @@ def loss_budget_db(inputs: LinkInputs, required_db: Numeric) -> Numeric:
     True
     """
     serdes, own = inputs.serdes, inputs.medium.own_snr_db
+    parts = segment(inputs.channel, 0.5 * symbol_rate_ghz(serdes.lane_rate_gbps, serdes.symbol_bits))
     low = 0.0 * np.asarray(required_db, dtype=float)
     high = low + 120.0
     for _ in range(50):
         middle = 0.5 * (low + high)
-        noise = noise_ratio(middle, own, inputs.channel, serdes, inputs.fit)
+        noise = noise_ratio(middle, own, parts, inputs.channel, serdes, inputs.fit)
         snr = slicer_snr_db(noise, serdes.level_mismatch_ratio, serdes.sequence_gain_db) - serdes.implementation_db
         enough = snr >= required_db
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)

@@ -9,10 +9,17 @@ from scipy.stats import poisson
 from codesign.catalog import Catalog
 from codesign.model.link.buffer import head_of_line_frac, in_flight_bytes, pause_response_bits, pfc_headroom_bytes
 from codesign.model.link.channel import line_loss_db, twinax_loss_db_per_m
+from codesign.model.link.interference import (
+    dispersion_ratio,
+    echo_ratio,
+    line_echo_ratio,
+    mismatch_ratio,
+    package_echo_ratio,
+)
 from codesign.model.link.protocol import flits_count, packed_bytes, packets_count, wire_frac
 from codesign.model.link.queueing import exponential_loss_prob, mean_wait_ns, spread_ns, tail_wait_ns, window_wait_ns
 from codesign.model.link.retry import go_back_frac, loss_events, mean_losses_count, selective_delay_ns
-from codesign.model.link.serdes import dispersion_ratio, echo_ratio, linear_enhancement_db, noise_enhancement_db
+from codesign.model.link.serdes import linear_enhancement_db, noise_enhancement_db
 from codesign.model.link.transceiver import transceiver_pj_per_bit
 
 LINES = {"package_class_a": 0.153, "package_class_b": 0.181}
@@ -145,10 +152,37 @@ def test_feedback_enhances_noise_less_and_more_loss_more(loss_db: float, more: f
 
 @given(taps=st.floats(0.0, 100.0), more=st.floats(0.0, 50.0))
 def test_more_taps_leave_less_interference(taps: float, more: float) -> None:
-    few, many = (dispersion_ratio(25.0, 5.0, n, 20.0, 0.02, 2.0, 0.3, 6.0) for n in (taps, taps + more))
+    few, many = (dispersion_ratio(25.0, 15.0, n, 20.0, 0.02, 1e-3, 2.0, 6.0) for n in (taps, taps + more))
     assert many <= few
-    short, long = (echo_ratio(50.0, 2.0, 4.0, n, 53.1, 1e-3, 2.0, 0.5, 0.3, 20.0) for n in (taps, taps + more))
+    short, long = (line_echo_ratio(2.0, 10.0, n, 3.0, 0.1, 0.5) for n in (taps, taps + more))
     assert long <= short
+    short, long = (package_echo_ratio(4.0, 3.0, 20.0, n, 0.05, 0.3, 1.5) for n in (taps, taps + more))
+    assert long <= short
+
+
+@given(loss_db=st.floats(0.0, 50.0), more=st.floats(0.0, 50.0), delay_ui=st.floats(0.0, 200.0))
+def test_an_echo_is_weaker_behind_more_loss_and_stronger_with_more_steps(
+    loss_db: float, more: float, delay_ui: float
+) -> None:
+    assert line_echo_ratio(2.0, loss_db + more, 8.0, 3.0, 0.1, 0.5) <= line_echo_ratio(2.0, loss_db, 8.0, 3.0, 0.1, 0.5)
+    near, far = (package_echo_ratio(4.0, x, delay_ui, 8.0, 0.05, 0.3, 1.5) for x in (loss_db, loss_db + more))
+    assert far <= near
+    early, late = (package_echo_ratio(4.0, loss_db, x, 8.0, 0.05, 0.3, 1.5) for x in (delay_ui, delay_ui + more))
+    assert late >= early
+    none, some = mismatch_ratio(0.0, 0.1, 2.0, 20.0), mismatch_ratio(1.0 + more, 0.1, 2.0, 20.0)
+    assert none == 1.0 < some
+
+
+@given(count=st.floats(0.0, 4.0), reflection=st.floats(0.0, 0.3), more=st.floats(1.0, 4.0))
+def test_plugs_reflect_more_at_higher_frequency(count: float, reflection: float, more: float) -> None:
+    assert mismatch_ratio(count, reflection, more, 20.0) >= mismatch_ratio(count, reflection, 1.0, 20.0)
+    assert echo_ratio(more, 2.0, 1e-3, 0.9) >= echo_ratio(1.0, 2.0, 1e-3, 0.9)
+
+
+def test_a_long_line_has_no_far_echo_and_a_package_without_length_none() -> None:
+    assert line_echo_ratio(1.0, 300.0, 0.0, 3.0, 0.1, 0.5) == pytest.approx(1.0)
+    assert package_echo_ratio(4.0, 0.0, 0.0, 8.0, 0.05, 0.3, 1.5) == 0.0
+    assert package_echo_ratio(4.0, 0.0, 0.0, 0.0, 0.05, 0.3, 1.5) == 0.0
 
 
 @given(loss_db=st.floats(0.0, 50.0), node=st.floats(2.0, 28.0), more=st.floats(1.0, 2.0))
