@@ -82,12 +82,16 @@ def where_needed(needed: Any, law: Callable[..., Numeric], otherwise: Numeric, *
     >>> where_needed(np.array([True, False]), lambda value: value / 2.0, 0.0, np.array([3.0, 5.0])).tolist()
     [1.5, 0.0]
     """
-    if not np.any(needed):
+    if not np.count_nonzero(needed):
         return otherwise
     shape = np.broadcast_shapes(*{np.shape(column) for column in (needed, otherwise, *columns)})
+
+    def spread(column: Any) -> Any:
+        return (column if np.shape(column) == shape else np.broadcast_to(column, shape)).reshape(-1)
+
     found = np.array(np.broadcast_to(otherwise, shape), dtype=np.float64, order="C")
-    rows = np.flatnonzero(np.broadcast_to(needed, shape))
-    found.reshape(-1)[rows] = law(*(np.broadcast_to(column, shape).reshape(-1)[rows] for column in columns))
+    rows = np.flatnonzero(spread(np.asarray(needed)))
+    found.reshape(-1)[rows] = law(*(spread(column)[rows] if np.ndim(column) else column for column in columns))
     return found
 
 

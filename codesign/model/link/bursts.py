@@ -181,6 +181,6 @@ def burst_failure_prob(
     term = np.exp(symbols_count * np.log1p(-start))
     for index, defeat in enumerate(table.defeat_prob.T):
         term *= odds * (symbols_count - index) / (index + 1.0)
-        if np.any(defeat):
+        if np.count_nonzero(defeat):
             total = total + term * np.take(defeat, row)
     return np.minimum(total, 1.0)

@@ -68,7 +68,7 @@ def link_down_fit(
     ways: Numeric = 1.0
     for spare in range(1, _SPARES + 1):
         spared = np.greater_equal(spare_lanes_count, spare)
-        if not np.any(spared):
+        if not np.count_nonzero(spared):
             break
         ways = ways * np.where(spared, again / spare, 1.0)
     return common_fit + lanes * ways
