@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 
 from codesign.catalog import Catalog
-from codesign.columns import rows_of
+from codesign.columns import over_mappings, remade, rows_of
 from codesign.model.workload import serving_search
 from codesign.model.workload.offline import full_load, static_batch
-from codesign.model.workload.serving import ServingPoint
+from codesign.model.workload.serving import ServingPoint, in_step
 from codesign.model.workload.serving_inputs import Pool, ServingLayout
 from codesign.model.workload.serving_layout import serving_layouts
+from codesign.model.workload.serving_pools import (
+    answer_pool,
+    pooled_ceiling,
+    prompt_pool,
+    prompt_supply,
+    replica_users_count,
+)
 from codesign.model.workload.serving_search import (
     ServingSystem,
     at_layout,
@@ -42,22 +49,64 @@ def row(layouts: Any, index: int) -> ServingLayout:
     return ServingLayout(pool(layouts.prefill), pool(layouts.decode), flag, users)
 
 
-def test_the_search_finds_what_trying_every_layout_finds(system: ServingSystem, layouts: ServingLayout) -> None:
-    some = rows_of(layouts, slice(0, None, 7))
-    best = best_serving(system, some, len(PARTS))
-
+def every_score(system: ServingSystem, layouts: ServingLayout) -> Any:
+    """Scores one layout at a time, the whole grid of them, (m, n)."""
     scores = []
-    for index in range(np.size(some.users_count)):
-        point = at_layout(system, row(some, index))
+    for index in range(np.size(layouts.users_count)):
+        point = at_layout(system, row(layouts, index))
         broken = point.memory_excess_frac + point.cache_excess_frac + point.ttft_excess_frac + point.tpot_excess_frac
-        scores.append(np.where(broken > 0, -broken, point.output_tokens_per_s))
-    brute = np.array(scores)
+        scores.append(np.broadcast_to(np.where(broken > 0, -broken, point.output_tokens_per_s), (len(PARTS),)))
+    return np.array(scores)
 
-    assert np.array_equal(best.layout_index, brute.argmax(axis=0))
-    second = np.sort(brute, axis=0)[-2]
-    assert np.array_equal(best.runner_up_tokens_per_s, second)
-    assert np.array_equal(best.point.output_tokens_per_s, brute.max(axis=0))
-    assert np.all(best.feasible_flag == 1.0)
+
+@pytest.mark.parametrize(
+    ("ttft_ns", "tpot_ns", "memory_ratio", "feasible"),
+    [(2e9, 40e6, 1.0, 5), (2e8, 12e6, 1.0, 3), (1e7, 40e6, 1.0, 0), (2e9, 1e6, 1.0, 0), (2e9, 40e6, 0.05, 0)],
+    ids=["met", "met by some", "first token too late", "tokens too slow", "no memory"],
+)
+def test_the_search_finds_what_trying_every_layout_finds(
+    system: ServingSystem, layouts: ServingLayout, ttft_ns: float, tpot_ns: float, memory_ratio: float, feasible: int
+) -> None:
+    some, machine = rows_of(layouts, slice(0, None, 7)), system.kernels.machine
+    smaller = replace(machine, memory_bytes=memory_ratio * machine.memory_bytes)
+    tried = replace(
+        system,
+        job=replace(system.job, ttft_limit_ns=ttft_ns, tpot_limit_ns=tpot_ns),
+        kernels=replace(system.kernels, machine=smaller),
+    )
+
+    best = best_serving(tried, some, len(PARTS))
+
+    brute = every_score(tried, some)
+    order = np.argsort(-brute, axis=0, kind="stable")
+    assert np.array_equal(best.layout_index, order[0])
+    assert np.array_equal(best.runner_up_index, order[1])
+    won = np.take_along_axis(brute, order, axis=0)[0] > 0.0
+    assert np.array_equal(best.feasible_flag, won)
+    assert won.sum() == feasible
+    for index, found in ((order[0], best.point.output_tokens_per_s), (order[1], best.runner_up_tokens_per_s)):
+        assert np.array_equal(found, at_layout(tried, rows_of(some, index)).output_tokens_per_s)
+
+
+@pytest.mark.parametrize("users_ratio", [0.1, 1.0, 50.0])
+def test_no_point_beats_its_ceiling(system: ServingSystem, layouts: ServingLayout, users_ratio: float) -> None:
+    pooled = rows_of(layouts, np.flatnonzero(layouts.disaggregated_flag))
+    crowded = replace(pooled, users_count=pooled.users_count * users_ratio)
+    layout = remade(crowded, lambda column: column[None, :])
+    s = over_mappings(replace(system, fabric=in_step(system.fabric, system.software)))
+    prompts = prompt_pool(s.transformer, s.job, layout.prefill, s.kernels, s.fabric, s.software)
+    users = replica_users_count(layout)
+    answers = answer_pool(s.transformer, s.job, layout.decode, users, s.kernels, s.fabric, s.software)
+
+    ceiling = pooled_ceiling(s.job, layout, prompt_supply(layout, s.fabric, s.queue, prompts), prompts, answers)
+
+    point = at_layout(over_mappings(system), layout)
+    assert np.array_equal(ceiling.memory_excess_frac, point.memory_excess_frac)
+    assert np.array_equal(ceiling.cache_excess_frac, point.cache_excess_frac)
+    assert np.all(ceiling.ttft_excess_frac <= point.ttft_excess_frac)
+    assert np.all(ceiling.output_tokens_per_s >= point.output_tokens_per_s)
+    bound = ceiling.output_tokens_per_s <= (1.0 + 1e-6) * np.asarray(point.output_tokens_per_s)
+    assert users_ratio < 50.0 or bound.any(), "where prompts are the bottleneck the ceiling is the point"
 
 
 def test_blocks_do_not_change_the_answer(
@@ -66,6 +115,7 @@ def test_blocks_do_not_change_the_answer(
     whole = best_serving(system, layouts, len(PARTS))
     alone = best_serving(rows_of(system, slice(2, 3)), layouts, 1)
     monkeypatch.setattr(serving_search, "CHUNK_COUNT", 333)
+    monkeypatch.setattr(serving_search, "GRID_COUNT", 2 * np.size(layouts.users_count))
     cut = best_serving(system, layouts, len(PARTS))
 
     for f in fields(ServingPoint):
