@@ -98,8 +98,8 @@ def best_serving(system: ServingSystem, layouts: ServingLayout, candidates_count
     """The best layout of every candidate under memory and service levels, over the whole grid.
 
     The most output tokens per second and accelerator wins among the layouts that meet every rule, none of whose users
-    queues for room in the cache; the least-violating one where none does. Ties go to the lowest index. Only a layout that
-    cannot be the best or the runner-up goes without a price.
+    queues for room in the cache; the least-violating one where none does. Ties go to the lowest index. Only a layout
+    that cannot be the best or the runner-up goes without a price.
 
     Args:
         system: The candidates.
