@@ -7,11 +7,12 @@ from codesign.errors import StudyError, nearest
 from codesign.study.cma import CmaSampler
 from codesign.study.coding import Coding
 from codesign.study.evolution import EvolutionSampler
+from codesign.study.gp import GpSampler
 from codesign.study.samplers import ExhaustiveSampler, RandomSampler, Sampler, SobolSampler
 from codesign.study.tpe import TpeSampler
 
 #: Names we answer to ourselves; Optuna's class names of the same methods mean ours, which take whole batches.
-OURS = ("tpe", "nsga2", "nsga3", "random", "sobol", "cma-es", "exhaustive")
+OURS = ("gp", "tpe", "nsga2", "nsga3", "random", "sobol", "cma-es", "exhaustive")
 _SAME = {
     "RandomSampler": "random",
     "QMCSampler": "sobol",
@@ -20,7 +21,7 @@ _SAME = {
     "CmaEsSampler": "cma-es",
     "BruteForceSampler": "exhaustive",
 }
-_TPE_BUDGET = 2000
+_GP_BUDGET = 2000
 #: Samplers that learn nothing may have many batches in flight without a different answer.
 BLIND = ("random", "sobol", "exhaustive")
 
@@ -58,7 +59,7 @@ def resolve(
         raise StudyError(
             f"no sampler {name!r}{nearest(name, [*OURS, 'auto', 'optuna:TPESampler', 'optuna:GPSampler'])}"
         )
-    if spec["name"] == "tpe":
+    if spec["name"] in ("gp", "tpe"):
         spec.setdefault("startup_count", startup_count(batch_count))
     try:
         build(spec, coding, 0, batch_count)
@@ -70,17 +71,19 @@ def resolve(
 def choose(coding: Coding, objectives_count: int, trials_total: int) -> tuple[str, str]:
     """The policy: name of the sampler and why.
 
-    =================================  ============  ==========================================================
-    space and budget                   sampler       why
-    =================================  ============  ==========================================================
-    no more designs than trials        exhaustive    nothing can be missed
-    one objective, up to 2,000 trials  tpe           learns most per trial
-    one objective, more                nsga2         the cost of a suggestion does not grow with history
-    two or three objectives            nsga3         spreads over a front; ahead of tpe from 200 trials on
-    =================================  ============  ==========================================================
+    =======================  ============  ===============================================================
+    space and budget         sampler       why
+    =======================  ============  ===============================================================
+    no more designs than     exhaustive    nothing can be missed
+    trials
+    one or two objectives,   gp            learns most per trial
+    up to 2,000 trials
+    one objective, more      nsga2         the cost of a suggestion is next to nothing
+    two, more; three         nsga3         the same, and it spreads over a front; with three nothing does better
+    =======================  ============  ===============================================================
 
-    CMA-ES (all parameters ordered, one objective, a thousand trials and more) and Optuna's GP (a few hundred trials
-    of a costly problem) fit special cases and are asked for by name. Evidence: benchmarks/search/quality.py.
+    TPE (a suggestion costs a tenth of that of a Gaussian process) and CMA-ES (all parameters ordered, one objective, a
+    thousand trials and more) are asked for by name. Evidence: decision 8, benchmarks/search/quality.py.
     """
     size = coding.size
     if size is not None and size <= trials_total:
@@ -88,11 +91,14 @@ def choose(coding: Coding, objectives_count: int, trials_total: int) -> tuple[st
             "exhaustive",
             f"the space has {size} designs and {trials_total} trials are allowed: nothing can be missed",
         )
+    if objectives_count <= 2 and trials_total <= _GP_BUDGET:
+        return "gp", f"{trials_total} trials, at most {_GP_BUDGET}: learns most per trial"
     if objectives_count > 1:
-        return "nsga3", f"{objectives_count} objectives: spreads over the front"
-    if trials_total <= _TPE_BUDGET:
-        return "tpe", f"{trials_total} trials, at most {_TPE_BUDGET}: learns most per trial"
-    return "nsga2", f"{trials_total} trials: the cost of a suggestion does not grow with history"
+        return (
+            "nsga3",
+            f"{trials_total} trials, {objectives_count} objectives: spreads over the front, costs next to nothing",
+        )
+    return "nsga2", f"{trials_total} trials: a suggestion costs next to nothing"
 
 
 def startup_count(batch_count: int) -> int:
@@ -114,6 +120,8 @@ def build(spec: Mapping[str, Any], coding: Coding, seed: int, batch_count: int) 
             return SobolSampler(coding, seed, **options)
         case "exhaustive":
             return ExhaustiveSampler(coding, seed, **options)
+        case "gp":
+            return GpSampler(coding, seed, **options)
         case "tpe":
             return TpeSampler(coding, seed, **options)
         case "nsga2" | "nsga3":

@@ -26,6 +26,23 @@ class Told:
     costs: Array  # (n, k), finite
     violation: Array  # (n,)
 
+    def joined(self, more: "Told") -> "Told":
+        """This and a later batch together."""
+        return Told(
+            internal=np.concatenate([self.internal, more.internal]),
+            costs=np.concatenate([self.costs, more.costs]),
+            violation=np.concatenate([self.violation, more.violation]),
+        )
+
+    def windowed(self, most_count: int) -> "Told":
+        """The best quarter of a window and the most recent, in their order; all where it is wide enough."""
+        if len(self.internal) <= most_count:
+            return self
+        keep = np.zeros(len(self.internal), dtype=bool)
+        keep[best_first(self)[: most_count // 4]] = True
+        keep[np.flatnonzero(~keep)[int(keep.sum()) - most_count :]] = True
+        return Told(self.internal[keep], self.costs[keep], self.violation[keep])
+
 
 class Sampler(Protocol):
     """Learns from batches, suggests batches."""

@@ -44,17 +44,8 @@ class TpeSampler:
         """Add a batch; what falls out of the window is forgotten."""
         self._count += len(told.internal)
         if self._told is not None:
-            told = Told(
-                internal=np.concatenate([self._told.internal, told.internal]),
-                costs=np.concatenate([self._told.costs, told.costs]),
-                violation=np.concatenate([self._told.violation, told.violation]),
-            )
-        if len(told.internal) > self._window_count:
-            keep = np.zeros(len(told.internal), dtype=bool)
-            keep[best_first(told)[: self._window_count // 4]] = True
-            keep[np.flatnonzero(~keep)[int(keep.sum()) - self._window_count :]] = True
-            told = Told(told.internal[keep], told.costs[keep], told.violation[keep])
-        self._told = told
+            told = self._told.joined(told)
+        self._told = told.windowed(self._window_count)
 
     def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:
         """Draw from the good density, keep what the ratio likes best."""

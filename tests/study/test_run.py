@@ -17,6 +17,7 @@ from tests.store.backends import sqlite_file
 from tests.study import toy
 
 LEARNING = [
+    "gp",
     "tpe",
     "nsga2",
     "cma-es",
@@ -99,7 +100,7 @@ def test_a_driver_that_dies_and_a_total_in_two_parts_change_no_trial(sampler: st
 @pytest.mark.parametrize("objectives", [2, 3])
 def test_several_objectives_repeat_too(objectives: int, tmp_path: Path) -> None:
     metrics = (("cost_usd", "minimize"), ("latency_ns", "minimize"), ("rate_gbps", "maximize"))[:objectives]
-    for sampler in ("tpe", "nsga2", "nsga3", "optuna:TPESampler"):
+    for sampler in ("gp", "tpe", "nsga2", "nsga3", "optuna:TPESampler"):
         recipe = toy.recipe(sampler=sampler, objectives=metrics)
         one, two = sqlite_file(tmp_path, f"{sampler}-1"), sqlite_file(tmp_path, f"{sampler}-2")
         summary = run_study(recipe, one, trials_total=48)
@@ -126,7 +127,7 @@ def test_batches_in_flight_are_part_of_the_question_and_repeat(tmp_path: Path) -
 
 
 def test_no_design_is_asked_twice_and_a_small_space_is_used_up(tmp_path: Path) -> None:
-    for sampler in ("tpe", "nsga2", "exhaustive", "auto"):
+    for sampler in ("gp", "tpe", "nsga2", "exhaustive", "auto"):
         url = sqlite_file(tmp_path, sampler)
         summary = run_study(toy.recipe(parameters=toy.SMALL, sampler=sampler), url, trials_total=500)
 
