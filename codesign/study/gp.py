@@ -21,9 +21,9 @@ _ROUNDS, _HEIRS, _BRED_LATER = 3, 10, 400  # then the neighbourhood of the most 
 _RATES = (0.0, 0.1, 0.2, 0.4, 0.6)  # share of the parameters moved besides one that always moves
 _STEP = 0.15  # of the range, standard deviation
 _STEP_FRAC = 0.6  # of the moves of an ordered parameter; the others are drawn anew
-# Suggestions of a batch are careful and bold in turn: the model is taken as surer of itself than it is, then as less
-# sure. Either alone leaves more runs in the wrong valley (benchmarks/search/quality.py).
-_BOLDNESS = (0.6, 2.0)
+# Suggestions of a batch are careful, plain and bold in turn: the model is taken as surer of itself than it is, or less
+# sure. Any alone leaves more runs in the wrong valley (benchmarks/search/quality.py).
+_BOLDNESS = (0.6, 1.0, 2.0, 1.0)
 _AIMS_ALIKE = 4  # suggestions with an aim each that share the weights of one fit
 _SUM_FRAC = 0.05  # of the weighted sum added to the weighted worst: of two designs with one worst the better all round
 _REFUSED = 0.2  # log cost of a refused design above the worst that was built: a step of a fifth, whatever it breaks
