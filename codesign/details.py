@@ -16,6 +16,7 @@ class Totals:
     """Cost and delivery of the mix and of every workload, (n,) each; goodput and utilisation are inside the prices."""
 
     usd_per_mtok: Array
+    cvar_usd_per_mtok: Array
     tokens_per_s: Array
     workload_usd: list[Array]
     workload_output_usd: list[Array]

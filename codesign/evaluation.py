@@ -15,7 +15,7 @@ from codesign.candidates import Candidates
 from codesign.catalog import Catalog
 from codesign.catalog.models import model_record
 from codesign.cost.bill import Bill
-from codesign.cost.ownership import shared_usd_per_mtok, token_usd_per_mtok
+from codesign.cost.ownership import MixCosts, cvar_usd_per_mtok, shared_usd_per_mtok, token_usd_per_mtok
 from codesign.details import Totals, details_of
 from codesign.errors import CatalogError, SpaceError, nearest
 from codesign.hardware import Hardware, hardware
@@ -184,10 +184,12 @@ def _totals(
         tokens = tokens + r.tokens_per_s * g * (weight / whole)
     mixed = columned(token_usd_per_mtok(per_h, tokens, utilisation, 1.0), len(tokens))
     worst = METRICS["usd_per_mtok"].worst
+    own = [np.minimum(u, worst) for u in usd]
     return Totals(
         usd_per_mtok=np.minimum(mixed, worst),
+        cvar_usd_per_mtok=np.asarray(cvar_usd_per_mtok(MixCosts(np.stack(own), np.array(weights)[:, None]))),
         tokens_per_s=tokens,
-        workload_usd=[np.minimum(u, worst) for u in usd],
+        workload_usd=own,
         workload_output_usd=[np.minimum(u, worst) for u in output_only],
         workload_input_usd=[np.minimum(u, worst) for u in input_only],
         goodput=goodput,
@@ -222,6 +224,7 @@ def _metrics(
     columns = {
         "usd_per_mtok": totals.usd_per_mtok,
         "worst_usd_per_mtok": worst_of(totals.workload_usd, zero),
+        "cvar_usd_per_mtok": totals.cvar_usd_per_mtok,
         "tokens_per_s": totals.tokens_per_s,
         "energy_j_per_token": facility / np.maximum(totals.tokens_per_s, 1e-9),
         "tpot_ms": worst_of([np.asarray(ms_from_ns(r.time_ns)) for r in serving], zero),

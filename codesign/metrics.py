@@ -25,6 +25,9 @@ class MetricKind:
 METRICS: dict[str, MetricKind] = {
     "usd_per_mtok": MetricKind("minimize", 1e6, "total dollars over total output (trained) tokens of the mix"),
     "worst_usd_per_mtok": MetricKind("minimize", 1e6, "cost per million tokens of the dearest workload of the mix"),
+    "cvar_usd_per_mtok": MetricKind(
+        "minimize", 1e6, "mean cost per million tokens over the dearer half of the mix, by accelerator-hours"
+    ),
     "tokens_per_s": MetricKind("maximize", 0.0, "output (trained) tokens per second and accelerator"),
     "energy_j_per_token": MetricKind("minimize", 1e9, "facility energy per output (trained) token"),
     "tpot_ms": MetricKind("minimize", 1e6, "time per output token, slowest serving workload"),
@@ -120,6 +123,7 @@ class Metrics:
 
     usd_per_mtok: Array
     worst_usd_per_mtok: Array
+    cvar_usd_per_mtok: Array
     tokens_per_s: Array
     energy_j_per_token: Array
     tpot_ms: Array

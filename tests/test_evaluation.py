@@ -131,6 +131,29 @@ def test_nothing_is_negative_infinite_or_beyond_its_worst_value(name: str) -> No
 
 
 @pytest.mark.parametrize("name", SPACES)
+def test_the_dearer_half_of_a_mix_costs_more_than_all_and_less_than_the_worst(name: str) -> None:
+    metrics = sampled(name, 7 if name in LARGE_GRID else 64).metrics
+    if len(space(name).workloads) == 1:
+        assert np.array_equal(metrics.cvar_usd_per_mtok, metrics.worst_usd_per_mtok)
+    assert (metrics.cvar_usd_per_mtok >= metrics.usd_per_mtok * (1.0 - 1e-9)).all()
+    assert (metrics.cvar_usd_per_mtok <= metrics.worst_usd_per_mtok * (1.0 + 1e-9)).all()
+
+
+def test_the_dearer_half_of_a_mix_follows_the_weights() -> None:
+    """Of three workloads with 0.4, 0.35 and 0.25 of the hours: the dearest whole, then the next as far as half."""
+    mix = sampled("factory_mix", 64)
+    weights = np.array([work.weight for work in mix.space.workloads.values()])
+    costs = np.array(mix.totals.workload_usd)
+    for row in range(costs.shape[1]):
+        first, second, third = np.argsort(-costs[:, row], kind="stable")
+        left = 0.5 - weights[first]
+        next_share = min(left, weights[second])
+        parts = ((first, weights[first]), (second, next_share), (third, left - next_share))
+        wanted = sum(costs[at, row] * share for at, share in parts) / 0.5
+        assert mix.metrics.cvar_usd_per_mtok[row] == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SPACES)
 def test_what_cannot_be_built_says_by_how_much(name: str) -> None:
     found = sampled(name, 7 if name in LARGE_GRID else 64)
     v = found.violations

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from codesign.catalog import Catalog, load_catalog
 from codesign.cost.bill import Bill, CostInputs, bill
 from codesign.cost.energy import average_power_w, utility_w
-from codesign.cost.ownership import capital_recovery_frac, shared_usd_per_mtok, token_usd_per_mtok
+from codesign.cost.ownership import (
+    MixCosts,
+    capital_recovery_frac,
+    cvar_usd_per_mtok,
+    shared_usd_per_mtok,
+    token_usd_per_mtok,
+)
 from codesign.cost.package import attach_prob
 from codesign.cost.silicon import (
     DieInputs,
@@ -145,6 +151,71 @@ def test_input_and_output_tokens_together_pay_for_the_machine(
     per_hour = (paid_in + paid_out) * 0.7 * 0.9 * 3600.0 / 1e6
 
     assert per_hour == pytest.approx(hour, rel=1e-9)
+
+
+PARTS = st.lists(st.tuples(st.floats(1e-3, 1e6), st.floats(1e-3, 1e3)), min_size=1, max_size=12)
+
+
+def tail_usd(parts: list[tuple[float, float]], tail_frac: float = 0.5) -> float:
+    costs, weights = np.array(parts).T
+    return float(np.asarray(cvar_usd_per_mtok(MixCosts(costs[:, None], weights[:, None]), tail_frac))[0])
+
+
+@given(PARTS, st.floats(0.05, 1.0))
+def test_the_mean_of_the_dearer_part_is_what_rockafellar_and_uryasev_minimise(
+    parts: list[tuple[float, float]], tail_frac: float
+) -> None:
+    """Their theorem 1: the least over a of a + E[(cost - a)+]/(1 - level), found at one of the costs."""
+    costs, weights = np.array(parts).T
+    excess = np.maximum(costs - costs[:, None], 0.0)
+    least = (costs + (excess * weights).sum(axis=1) / weights.sum() / tail_frac).min()
+
+    assert tail_usd(parts, tail_frac) == pytest.approx(least, rel=1e-9)
+
+
+@given(PARTS)
+def test_the_mean_of_the_dearer_half_lies_between_the_mean_and_the_worst(parts: list[tuple[float, float]]) -> None:
+    costs, weights = np.array(parts).T
+    found = tail_usd(parts)
+
+    assert np.average(costs, weights=weights) * (1.0 - 1e-9) <= found <= costs.max() * (1.0 + 1e-9)
+    assert tail_usd(parts, 1.0) == pytest.approx(np.average(costs, weights=weights), rel=1e-9)
+    assert tail_usd(parts, 1e-9) == pytest.approx(costs.max(), rel=1e-9)
+
+
+@given(PARTS, st.integers(0, 11), UP)
+def test_a_workload_that_gets_dearer_never_makes_the_dearer_half_cheaper(
+    parts: list[tuple[float, float]], which: int, up: float
+) -> None:
+    at = which % len(parts)
+    dearer = [(cost * up if i == at else cost, weight) for i, (cost, weight) in enumerate(parts)]
+
+    assert tail_usd(dearer) >= tail_usd(parts) * (1.0 - 1e-9)
+
+
+@given(PARTS, st.randoms(use_true_random=False), st.floats(1e-3, 1e3))
+def test_neither_the_order_of_workloads_nor_the_scale_of_weights_counts(
+    parts: list[tuple[float, float]], random: Any, scale: float
+) -> None:
+    moved = [(cost, weight * scale) for cost, weight in random.sample(parts, len(parts))]
+
+    assert tail_usd(moved) == pytest.approx(tail_usd(parts), rel=1e-9)
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6), st.floats(1e-3, 1e3))
+def test_one_workload_is_its_own_half_and_of_two_alike_the_dearer_is(one: float, other: float, weight: float) -> None:
+    assert tail_usd([(one, weight)]) == one
+    assert tail_usd([(one, weight), (other, weight)]) == max(one, other)
+
+
+def test_half_of_every_candidate_is_its_own_whatever_the_batch() -> None:
+    generator = np.random.default_rng(1)
+    costs, weights = generator.uniform(0.1, 9.0, (11, 64)), generator.uniform(0.1, 9.0, (11, 1))
+
+    whole = np.asarray(cvar_usd_per_mtok(MixCosts(costs.copy(), weights)))
+
+    for cut in (slice(0, 1), slice(5, 12), slice(63, 64)):
+        assert np.array_equal(cvar_usd_per_mtok(MixCosts(costs[:, cut].copy(), weights)), whole[cut])
 
 
 def test_a_margin_is_a_share_of_the_price() -> None:
