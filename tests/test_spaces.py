@@ -1,21 +1,27 @@
 """Every shipped space: it loads, its baselines run, most of its samples can be built after repair."""
 
+import json
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from codesign.candidates import assemble_rows
+from codesign.errors import StudyError
 from codesign.evaluation import evaluate
 from codesign.metrics import METRICS
 from codesign.parameters import BY_NAME
 from codesign.resources import search_spaces
 from codesign.rules import PHYSICAL
 from codesign.space import Range, load_space, shipped_spaces
+from codesign.store.repository import Store
 from codesign.study.coding import Coding
-from codesign.study.problem import SpaceProblem, recipe_of, sample_feasibility
+from codesign.study.problem import SpaceProblem, SpaceRecipe, recipe_of, sample_feasibility
+from codesign.study.run import run_study
 from codesign.study.screen import Range as Span
 from codesign.study.screen import column, points
+from tests.store.backends import sqlite_file
 
 SPACES = sorted(shipped_spaces())
 SAMPLES = 64
@@ -55,6 +61,37 @@ def test_the_first_line_is_the_question_in_words(name: str) -> None:
     assert first == f"# {load_space(name).question}"
     assert first.endswith("?")
     assert load_space(name).name == name
+
+
+def in_flight(count: int | None) -> SpaceRecipe:
+    """The quickstart in small batches, so many of them in flight."""
+    text = (search_spaces() / "quickstart.yaml").read_text(encoding="utf-8")
+    said = "batch: 4" if count is None else f"batch: 4, in_flight: {count}"
+    return SpaceRecipe(text.replace("batch: 16", said), "quickstart.yaml")
+
+
+def test_a_space_that_says_nothing_of_batches_in_flight_has_the_digest_it_always_had() -> None:
+    """Stored studies and the best designs known go by it: what is hashed holds the keys it held before this one."""
+    hashed = json.loads(in_flight(None)().space.model_dump_json())
+
+    assert set(hashed["search"]) == {"sampler", "trials", "batch", "seed"}
+    assert len({in_flight(count)().space_digest for count in (None, 1, 2)}) == 3
+
+
+def test_batches_in_flight_of_a_space_are_used_and_part_of_the_question(tmp_path: Path) -> None:
+    whole, torn = sqlite_file(tmp_path, "whole"), sqlite_file(tmp_path, "torn")
+    run_study(in_flight(3), whole, trials_total=24)
+    for total in (10, 24):
+        run_study(in_flight(3), torn, trials_total=total)
+
+    with Store(whole) as one, Store(torn) as two:
+        study = one.study("quickstart")
+        assert study.in_flight_count == 3
+        assert study.sampler["in_flight"] == 3
+        assert np.array_equal(one.columns(study).internal, two.columns(two.study("quickstart")).internal)
+    for other in (None, 2):
+        with pytest.raises(StudyError, match="begun with another space"):
+            run_study(in_flight(other), whole, trials_total=28)
 
 
 @pytest.mark.parametrize("name", SPACES)

@@ -158,6 +158,11 @@ class SearchPlan(_Part):
     trials: Count = 200
     batch: Annotated[StrictInt, Field(ge=1, le=4096)] = 16
     seed: Annotated[StrictInt, Field(ge=0, le=2**31 - 1)] = 1
+    in_flight: Annotated[StrictInt, Field(ge=1, le=4096)] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,  # a space that does not say keeps the digest it had
+        description="batches being evaluated at once; without it what suits the sampler",
+    )
 
 
 class Space(_Part):

@@ -107,9 +107,10 @@ class SpaceProblem:
         return self.space.search.seed
 
     @property
-    def sampler(self) -> str:
-        """A name."""
-        return self.space.search.sampler
+    def sampler(self) -> str | Mapping[str, Any]:
+        """A name, with how many batches are in flight where the space says so."""
+        plan = self.space.search
+        return plan.sampler if plan.in_flight is None else {"name": plan.sampler, "in_flight": plan.in_flight}
 
     @property
     def _baseline_names(self) -> tuple[str, ...]:

@@ -48,6 +48,9 @@ def test_a_good_space_loads() -> None:
         ("cooling: liquid", "scale_up_lane_rate_gbps: 106.25", 1, "under vary and under fix"),
         ("  cooling: liquid", "  cooling: liquid\n  cooling: air", 12, "stands twice (first at line 11)"),
         ("name: links", "name: 'No Spaces'", 1, "pattern"),
+        ("fix:", "search: {in_flight: 0}\nfix:", 10, "greater than or equal to 1; got 0"),
+        ("fix:", "search: {in_flight: 1.5}\nfix:", 10, "valid integer; got 1.5"),
+        ("fix:", "search: {in_fligt: 2}\nfix:", 10, "unknown key; did you mean 'in_flight'?"),
     ],
 )
 def test_a_bad_space_says_where_and_why(old: str, new: str, line: int, says: str) -> None:
