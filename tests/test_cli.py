@@ -45,12 +45,32 @@ def test_a_study_runs_continues_and_answers(capsys: pytest.CaptureFixture[str], 
     assert len(exported.read_text().splitlines()) == 13
 
 
+def test_a_study_stops_at_a_limit_says_why_and_goes_on(capsys: pytest.CaptureFixture[str], storage: str) -> None:
+    space = ("study", "run", "quickstart", "--executor", "inline", "--storage", storage)
+
+    _, out, _ = called(capsys, *space, "--trials", "24", "--worker-hours", "1e-9", "--json")
+    dear = json.loads(out)
+    _, out, _ = called(capsys, *space, "--patience", "5", "--time-limit-s", "0")
+    best = called(capsys, "study", "best", "quickstart", "--storage", storage)[1]
+    _, more, _ = called(capsys, *space, "--patience", "50", "--time-limit-s", "3600", "--json")
+
+    assert (dear["state"], dear["trials"], dear["total"]) == ("stopped", 16, 24)
+    assert dear["reason"].endswith("worker-hours spent, 1e-09 allowed")
+    assert dear["next"][1] == f"codesign study run quickstart --storage {storage}"
+    assert "stopped: time limit reached" in out
+    assert "stopped: time limit reached" in best
+    assert (json.loads(more)["trials"], json.loads(more)["reason"]) == (24, "all trials done")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
         (["study", "run", "quickstrat", "--executor", "inline"], 3, "did you mean 'quickstart'?"),
         (["study", "best", "nothing"], 7, "nothing"),
         (["study", "run", "quickstart", "--executor", "slurm"], 2, "no executor 'slurm'"),
+        (["study", "run", "quickstart", "--executor", "inline", "--patience", "0"], 2, "1 or more; got 0"),
+        (["study", "run", "quickstart", "--executor", "inline", "--worker-hours", "-2"], 2, "above 0; got -2"),
+        (["study", "run", "quickstart", "--executor", "inline", "--time-limit-s", "nan"], 2, "wanted seconds"),
         (["space", "check", "missing.yaml"], 3, "cannot read"),
         (["catalog", "show", "hbm33"], 4, "did you mean"),
         (["validate", "missing.csv"], 5, "cannot read"),

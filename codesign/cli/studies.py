@@ -23,6 +23,16 @@ def run(
     executor: Annotated[str | None, typer.Option(help="ray or inline; the answer is the same bit for bit.")] = None,
     workers: Annotated[int | None, typer.Option(help="Ray actors; default: one per core.", min=1)] = None,
     address: Annotated[str | None, typer.Option(help="Ray cluster: local, auto or HOST:PORT.")] = None,
+    time_limit_s: Annotated[
+        float | None, typer.Option(help="Ask no new batch once this run has lasted so many seconds.")
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop after so many batches of the study without a better best or front.")
+    ] = None,
+    worker_hours: Annotated[
+        float | None,
+        typer.Option(help="Ask no new batch once all runs of the study spent this: workers x hours with a batch out."),
+    ] = None,
     storage: Storage = None,
     as_json: Json = False,
 ) -> int:
@@ -41,6 +51,9 @@ def run(
             executor=executor or settings.executor,
             workers=workers or settings.workers,
             address=address or settings.address,
+            time_limit_s=time_limit_s,
+            patience=patience,
+            worker_hours=worker_hours,
             on_progress=report,
         )
     return _answer(study, as_json)

@@ -264,6 +264,23 @@ class Store:
                 tables.run.update().where(tables.run.c.run_id == run_id).values(state=state, ended_at=utc_now())
             )
 
+    def worker_hours(self, study: StudyRecord) -> float:
+        """What a study has cost: workers of each run times the hours in which it had a batch in flight.
+
+        A batch taken over from a dead driver counts from the start of the run that finished it.
+        """
+        run, batch = tables.run.c, tables.batch.c
+        query = sa.select(run.run_id, run.started_at, run.workers_count, batch.asked_at, batch.told_at)
+        query = query.join_from(tables.run, tables.batch, run.run_id == batch.run_id)
+        query = query.where(batch.study_id == study.study_id, batch.told_at.is_not(None)).order_by(batch.asked_at)
+        seconds, until = 0.0, dict[str, datetime]()
+        with self.database.read() as connection:
+            for run_id, started_at, workers, asked_at, told_at in connection.execute(query):
+                since = max(asked_at, until.get(run_id, started_at))
+                seconds += workers * max((told_at - since).total_seconds(), 0.0)
+                until[run_id] = max(told_at, since)
+        return seconds / 3600.0
+
     # ------------------------------------------------------------------------------------------------- batches
 
     def batches(self, study: StudyRecord) -> list[BatchRecord]:

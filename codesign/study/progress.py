@@ -107,7 +107,7 @@ class Ledger:
         """How far the study has come: lower best cost or larger hypervolume, larger is better."""
         if len(self.signs) == 1:
             return -np.inf if self.best is None or self.best[0] > 0.0 else -self.best[1]
-        return hypervolume(self._front, reference * self.signs)
+        return hypervolume(self._front, reference * self.signs) if len(self._front) else -np.inf
 
 
 def counting(store: Store, study: StudyRecord) -> tuple[TrialColumns, NDArray[np.bool_]]:

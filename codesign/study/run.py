@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign.errors import CodesignError, ExecutorError
+from codesign.errors import CodesignError, ExecutorError, UsageError
 from codesign.store.database import DriverError
 from codesign.store.repository import LEASE_S, BatchRecord, Store, StudyRecord, strict_json
 from codesign.store.trials import ParameterColumn
@@ -43,6 +43,7 @@ def run_study(
     on_progress: Callable[[Progress], None] | None = None,
     time_limit_s: float | None = None,
     patience_batches: int | None = None,
+    worker_hours: float | None = None,
     first_rows: Sequence[tuple[str, Mapping[str, Value]]] = (),
     parent: str | None = None,
     join: bool = False,
@@ -57,15 +58,20 @@ def run_study(
         extend: Instead, so many more than the stored total.
         executor: Where to evaluate; in this process if not given. It is closed at the end.
         on_progress: Called after every batch.
-        time_limit_s: Ask no new batch after this time.
-        patience_batches: Stop when so many batches in a row brought no gain.
+        time_limit_s: Ask no new batch when this run has lasted so long.
+        patience_batches: Stop when so many batches in a row brought no better best, or with several objectives no
+            larger hypervolume; counted over the whole study, so a run that is killed stops where it would have.
+        worker_hours: Ask no new batch once all runs of the study together have spent this: workers times the hours from
+            asking a batch to writing it, downtime between runs left out.
         first_rows: Designs to try right after the baselines of a new study.
         parent: Name of the study these came from.
         join: Work on a study beside other drivers; its trials then depend on who was faster.
 
     Raises:
+        UsageError: no total, or a limit that is none.
         StudyError, StoreError, ExecutorError: see their messages. Finished trials stay.
     """
+    limits = _Limits(time_limit_s, patience_batches, worker_hours)
     problem = recipe()
     executor = executor or InlineExecutor()
     if executor.remote and storage_url.startswith("sqlite"):
@@ -79,12 +85,11 @@ def run_study(
             parent=parent,
             first_rows=first_rows,
         )
-        driver = _Driver(store, study, problem, executor, on_progress, join=join)
-        limits = _Limits(time_limit_s, patience_batches)
+        driver = _Driver(store, study, problem, executor, on_progress, limits, join=join)
         started, cpu = time.monotonic(), time.process_time()
         try:
             driver.prepare(recipe)
-            state, reason = driver.run(limits)
+            state, reason = driver.run()
         except KeyboardInterrupt:
             state, reason = "paused", INTERRUPTED
         except BaseException as error:
@@ -103,26 +108,54 @@ def run_study(
 
 
 class _Limits:
-    """When to stop before the total."""
+    """When to stop before the total: after a time, after batches without a gain, or at a cost in worker-hours."""
 
-    def __init__(self, time_limit_s: float | None, patience_batches: int | None) -> None:
+    def __init__(self, time_limit_s: float | None, patience_batches: int | None, worker_hours: float | None) -> None:
+        if time_limit_s is not None and not time_limit_s >= 0.0:
+            raise UsageError(f"time limit: wanted seconds, 0 or more; got {time_limit_s}")
+        if patience_batches is not None and not (isinstance(patience_batches, int) and patience_batches >= 1):
+            raise UsageError(f"patience: wanted a whole number of batches, 1 or more; got {patience_batches}")
+        if worker_hours is not None and not worker_hours > 0.0:
+            raise UsageError(f"worker-hours: wanted a number above 0; got {worker_hours}")
         self._until = None if time_limit_s is None else time.monotonic() + time_limit_s
         self._patience = patience_batches
+        self._worker_hours = worker_hours
         self._reach = -np.inf
+        self._slot = -1
         self._idle_batches = 0
+        self._idle_at: dict[int, int] = {}  # by slot; a sampler is asked for one knowing those in_flight before it
 
-    def note(self, reach: float) -> None:
-        """Called after every batch with how far the study has come."""
+    @property
+    def patient(self) -> bool:
+        """Whether gains matter."""
+        return self._patience is not None
+
+    @property
+    def thrifty(self) -> bool:
+        """Whether worker-hours matter."""
+        return self._worker_hours is not None
+
+    def note(self, slot: int, reach: float) -> None:
+        """Called after every batch, in order, with how far the study has come; a slot in two parts counts once."""
         gained = reach > self._reach + 1e-9 * abs(reach)
-        self._idle_batches = 0 if gained else self._idle_batches + 1
-        self._reach = max(self._reach, reach)
+        self._idle_batches = 0 if gained else self._idle_batches + (slot != self._slot)
+        self._idle_at[slot] = self._idle_batches
+        self._slot, self._reach = slot, max(self._reach, reach)
 
-    def reason(self) -> str | None:
-        """Why to ask no more, or None."""
+    def reason(self, known_slot: int, spent_hours: float) -> str | None:
+        """Why to ask no more, or None.
+
+        Args:
+            known_slot: The last slot a sampler asked now would know: what was told since changes nothing, so that a
+                study runs out of patience at the same trial whoever was faster.
+            spent_hours: Worker-hours of the study so far.
+        """
         if self._until is not None and time.monotonic() > self._until:
             return "time limit reached"
-        if self._patience is not None and self._idle_batches >= self._patience:
-            return f"no gain in {self._idle_batches} batches"
+        if self._patience is not None and (idle := self._idle_at.get(known_slot, 0)) >= self._patience:
+            return f"no gain in {idle} batches"
+        if self._worker_hours is not None and spent_hours >= self._worker_hours:
+            return f"{spent_hours:.3g} worker-hours spent, {self._worker_hours:g} allowed"
         return None
 
 
@@ -146,6 +179,11 @@ class _Slots:
         self._told: dict[int, list[tuple[Told, int, str | None]]] = {}
         self._observed = 0
         self._kept: list[tuple[int, Array]] = []
+
+    @property
+    def upcoming(self) -> int:
+        """The slot to ask for next."""
+        return self.next if self.partial is None else self.partial
 
     def add(self, slot: int | None, rows_count: int) -> int:
         """Count rows asked in a slot; without one the next."""
@@ -198,11 +236,12 @@ class _Driver:
         problem: Problem,
         executor: Executor,
         on_progress: Callable[[Progress], None] | None,
+        limits: _Limits,
         *,
         join: bool,
     ) -> None:
         self._store, self._study, self._problem = store, study, problem
-        self._executor, self._on_progress, self._join = executor, on_progress, join
+        self._executor, self._on_progress, self._limits, self._join = executor, on_progress, limits, join
         self._coding = Coding(problem.parameters)
         self._columns = [ParameterColumn(n, distribution_json(p)) for n, p in problem.parameters.items()]
         self._shared = join
@@ -216,6 +255,8 @@ class _Driver:
         self._wish: str | None = None
         self._run_id = ""
         self._started = time.monotonic()
+        self._busy_since, self._busy_s = 0.0, 0.0  # with a batch in flight
+        self._spent_before_hours = 0.0
         self._resumed_count = 0
         self._best_binds: tuple[int, Any] | None = None
         self.new_count = 0
@@ -230,6 +271,8 @@ class _Driver:
         store.transition(study.name, "running", actor(), "started")
         store.fail_strangers(study)
         self._study = store.study(study.name)
+        if self._limits.thrifty:
+            self._spent_before_hours = store.worker_hours(self._study)
         self._executor.start(recipe, self._problem)
         self._recall()
         self._started = time.monotonic()
@@ -261,6 +304,7 @@ class _Driver:
             else:
                 failed = columns.states[rows] != "COMPLETE"
                 self._enter(slot, batch, internal, columns.values[rows], columns.constraints[rows], failed)
+                self._note(slot)
             self._slots.keep(slot, internal)
         for slot, internal in self._slots.kept():
             if slot != self._slots.partial:
@@ -270,11 +314,10 @@ class _Driver:
 
     # -------------------------------------------------------------------------------------------------- the loop
 
-    def run(self, limits: _Limits) -> tuple[str, str]:
+    def run(self) -> tuple[str, str]:
         """Ask, wait, write, tell until there is a reason to stop; the state to end in and why."""
         while True:
-            why = limits.reason()
-            while why is None and self._wish is None and self._ask():
+            while (why := self._enough()) is None and self._wish is None and self._ask():
                 pass
             if not self._flying:
                 return self._verdict(why)
@@ -288,7 +331,16 @@ class _Driver:
                 self._store.renew(self._run_id)
             while (key := min(self._flying, default=-1)) in self._arrived:
                 self._tell(key)
-                limits.note(self._reach())
+
+    def _enough(self) -> str | None:
+        """Why the limits allow no further batch, or None."""
+        busy_s = self._busy_s + (time.monotonic() - self._busy_since if self._flying else 0.0)
+        spent_hours = self._spent_before_hours + busy_s / 3600.0 * self._executor.workers_count
+        return self._limits.reason(self._slots.upcoming - self._study.in_flight_count, spent_hours)
+
+    def _note(self, slot: int) -> None:
+        if self._limits.patient:
+            self._limits.note(slot, self._reach())
 
     def _verdict(self, why: str | None) -> tuple[str, str]:
         if self._wish is not None:
@@ -306,7 +358,7 @@ class _Driver:
         left = study.trials_total - self._asked_count
         if left <= 0 or self._exhausted or len(self._flying) >= study.in_flight_count:
             return False
-        slot = slots.next if slots.partial is None else slots.partial
+        slot = slots.upcoming
         if not slots.ready(slot - study.in_flight_count, self._search.observe):
             return False
         internal, kept = self._search.ask(slot)
@@ -330,6 +382,8 @@ class _Driver:
 
     def _launch(self, slot: int, batch: BatchRecord, internal: Array) -> None:
         rows = self._coding.rows(internal)
+        if not self._flying:
+            self._busy_since = time.monotonic()
         self._flying[batch.first_number] = _Flight(slot, batch, rows, internal)
         self._executor.submit(batch.first_number, rows)
 
@@ -348,6 +402,9 @@ class _Driver:
         self._enter(flight.slot, flight.batch, flight.internal, values, constraints, lost)
         self.new_count += len(flight.rows)
         self._fix_reference(values, constraints, lost)
+        self._note(flight.slot)
+        if not self._flying:
+            self._busy_s += time.monotonic() - self._busy_since
         self._report(flight, answer.details)
 
     def _enter(

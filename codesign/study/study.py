@@ -92,11 +92,18 @@ class Study:
         executor: str = "inline",
         workers: int = 0,
         address: str = "local",
+        time_limit_s: float | None = None,
+        patience: int | None = None,
+        worker_hours: float | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> "Study":
         """Search towards a total, or ``extend`` by so many; returns itself.
 
+        It stops before the total when this run has lasted ``time_limit_s``, when ``patience`` batches of the study in a
+        row brought no gain, or when all its runs together have spent ``worker_hours``; a later run goes on.
+
         Raises:
+            UsageError: a limit that is none.
             StudyError, StoreError, ExecutorError: see their messages. Finished trials stay.
             KeyboardInterrupt: after the place of the search was written down.
         """
@@ -113,6 +120,9 @@ class Study:
             extend=extend,
             executor=executor_of(executor, workers, address),
             on_progress=on_progress,
+            time_limit_s=time_limit_s,
+            patience_batches=patience,
+            worker_hours=worker_hours,
         )
         if found.reason == INTERRUPTED:
             raise KeyboardInterrupt
@@ -145,6 +155,7 @@ class Study:
             "sampler": str(found.sampler["name"]),
             "seed": found.seed,
             "state": found.state,
+            "reason": found.reason,
             "trials": found.trials_count,
             "total": found.total_count,
             "feasible_frac": found.feasible_count / max(found.trials_count, 1),
@@ -155,12 +166,13 @@ class Study:
             "front": list(found.front_numbers),
             "hypervolume": found.hypervolume,
             "mixed": found.mixed,
-            "next": self._next(best),
+            "next": self._next(best, found.state),
         }
 
-    def _next(self, best: Mapping[str, Any] | None) -> list[str]:
+    def _next(self, best: Mapping[str, Any] | None, state: str) -> list[str]:
         where = "" if self.storage == DEFAULT_STORAGE else f" --storage {self.storage}"
-        more = f"codesign study run {self.name} --extend 100{where}"
+        further = "" if state in ("stopped", "paused") else " --extend 100"  # to the total, or beyond it
+        more = f"codesign study run {self.name}{further}{where}"
         if best is None:
             return [more]
         return [

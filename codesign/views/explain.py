@@ -99,6 +99,8 @@ def headline(summary: Mapping[str, Any]) -> RenderableType:
             f"sampler {summary['sampler']}"
         ),
     ]
+    if summary.get("reason") and summary["state"] != "running":
+        lines.append(Text(f"{summary['state']}: {summary['reason']}"))
     best = summary.get("best")
     if best is None:
         lines.append(Text("nothing feasible was found; the tables below say which rules refused", style="red"))

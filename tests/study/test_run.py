@@ -1,6 +1,7 @@
 """The study loop: same trials whatever happens to the driver, on both back ends."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,103 @@ def test_patience_and_time_end_a_study_with_the_reason(tmp_path: Path) -> None:
     assert patient.trials_count < 5000
     assert late.reason == "time limit reached"
     assert late.new_count == 0
+
+
+class Hoards(InlineExecutor):
+    """Gives every batch in flight back at once, as fast workers might."""
+
+    def wait(self, timeout_s: float) -> list[Finished]:
+        return [finished for _ in range(len(self._queue)) for finished in super(Hoards, self).wait(timeout_s)]
+
+
+@pytest.mark.parametrize("objectives", [1, 2])
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_patience_ends_a_study_at_the_same_trial_whatever_happens_and_it_goes_on_as_if_never_stopped(
+    sampler: str, objectives: int, tmp_path: Path
+) -> None:
+    metrics = (("cost_usd", "minimize"), ("latency_ns", "minimize"))[:objectives]
+    recipe = toy.recipe(sampler=sampler, batch_count=4, objectives=metrics)
+    names = ("whole", "torn", "grouped", "unlimited")
+    whole, torn, grouped, unlimited = (sqlite_file(tmp_path, name) for name in names)
+
+    stopped = run_study(recipe, whole, trials_total=400, patience_batches=3)
+    with pytest.raises(Dies):
+        run_study(recipe, torn, trials_total=10, executor=MortalExecutor(1))
+    run_study(recipe, torn, trials_total=10)  # ends inside a batch
+    again = run_study(recipe, torn, trials_total=400, patience_batches=3)
+    run_study(recipe, grouped, trials_total=400, patience_batches=3, executor=Hoards())
+
+    assert stopped.state == again.state == "stopped"
+    assert stopped.reason == again.reason == "no gain in 3 batches"
+    assert 12 <= stopped.trials_count < 400
+    same(trials(whole), trials(torn))
+    same(trials(whole), trials(grouped))
+    assert run_study(recipe, whole, patience_batches=3).new_count == 0
+    total = stopped.trials_count + 20
+    assert run_study(recipe, whole, trials_total=total).state == "completed"
+    run_study(recipe, unlimited, trials_total=total)
+    same(trials(whole), trials(unlimited))
+
+
+class Four(InlineExecutor):
+    """Says that it is four."""
+
+    workers_count = 4
+
+
+def test_a_cost_in_worker_hours_counts_every_run_of_a_study(storage: str) -> None:
+    """A batch takes 20 ms on what counts as four workers: four batches spend 0.3 worker-seconds, fewer may."""
+    recipe, limit = toy.recipe(sampler="tpe", sleep_s=0.02), 0.3 / 3600.0
+    first = run_study(recipe, storage, trials_total=32, executor=Four(), worker_hours=limit)
+    summary = run_study(recipe, storage, trials_total=800, executor=Four(), worker_hours=limit)
+    again = run_study(recipe, storage, executor=Four(), worker_hours=limit)
+
+    assert first.trials_count <= 32
+    assert (summary.state, again.state) == ("stopped", "stopped")
+    assert summary.trials_count <= 64
+    assert again.new_count <= 16  # none, unless the clock of the database is a hair behind the driver's
+    assert again.reason is not None
+    assert again.reason.endswith(f" worker-hours spent, {limit:g} allowed")
+    with Store(storage) as store:
+        assert store.worker_hours(store.study("toy")) >= limit
+        assert store.study("toy").reason == again.reason
+
+
+def test_batches_in_flight_together_are_paid_once_and_the_time_between_runs_never(tmp_path: Path) -> None:
+    recipe, url = toy.recipe(sampler="random", sleep_s=0.01), sqlite_file(tmp_path, "s")
+    began = time.monotonic()
+    with pytest.raises(Dies):
+        run_study(recipe, url, trials_total=160, executor=MortalExecutor(3))
+    dead_s = time.monotonic() - began
+    time.sleep(1.0)
+    one = run_study(recipe, url, trials_total=160)
+
+    with Store(url) as store:
+        spent_s = 3600.0 * store.worker_hours(store.study("toy"))
+    assert 0.01 * 10 <= spent_s <= dead_s + one.elapsed_s
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        ({"time_limit_s": -1.0}, "time limit: wanted seconds, 0 or more; got -1.0"),
+        ({"time_limit_s": float("nan")}, "got nan"),
+        ({"patience_batches": 0}, "patience: wanted a whole number of batches, 1 or more; got 0"),
+        ({"patience_batches": 2.5}, "got 2.5"),
+        ({"worker_hours": 0.0}, "worker-hours: wanted a number above 0; got 0.0"),
+        ({"worker_hours": float("nan")}, "got nan"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_before_anything_is_stored(
+    limit: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    url = sqlite_file(tmp_path, "s")
+
+    with pytest.raises(UsageError, match=says):
+        run_study(toy.recipe(), url, trials_total=16, **limit)
+
+    with Store(url) as store:
+        assert not store.has_study("toy")
 
 
 def test_ctrl_c_leaves_a_study_that_goes_on(tmp_path: Path) -> None:
