@@ -19,8 +19,9 @@ import numpy as np
 
 from codesign.store.repository import Store
 from codesign.study.coding import Coding
+from codesign.study.fronts import excess
 from codesign.study.problem import SpaceProblem, recipe_of
-from codesign.study.screen import column
+from codesign.study.screen import numbers
 from codesign.study.sweep import sweep_summary
 from codesign.units import Array
 
@@ -32,10 +33,9 @@ PLACES = np.linspace(0.0, 1.0, 33)  # looked at in a range without steps, or wit
 
 def costs(problem: SpaceProblem, coding: Coding, internal: Array) -> Array:
     """First objective of rows as they are, unrepaired; infinite where a rule is broken."""
-    values, constraints = problem.screen({n: column(coding, i, internal[:, i]) for i, n in enumerate(coding.names)})
+    values, constraints = numbers(problem, coding, internal)
     sign = 1.0 if problem.objectives[0][1] == "minimize" else -1.0
-    kept = ~np.isnan(constraints).any(axis=1) & (np.nan_to_num(constraints) <= 0.0).all(axis=1)
-    return np.where(kept, sign * values[:, 0], np.inf)
+    return np.where(excess(constraints) <= 0.0, sign * values[:, 0], np.inf)
 
 
 def singles(coding: Coding, unit: Array) -> tuple[Array, Array]:
@@ -83,7 +83,7 @@ def refined(problem: SpaceProblem, coding: Coding, row: Array, seed: int) -> tup
     best, rounds, fruitless = float(costs(problem, coding, row[None, :])[0]), 0, 0
     while fruitless < FRUITLESS:
         rounds += 1
-        unit = np.nan_to_num(coding.unit(row[None, :])[0], nan=0.5)
+        unit = coding.filled_unit(row[None, :])[0]
         changed, which = singles(coding, unit)
         found = costs(problem, coding, coding.decode(changed))
         tries = coding.decode(np.concatenate([changed, combined(unit, changed, which, found, best)]))

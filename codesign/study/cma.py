@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from codesign.columns import rows_of
 from codesign.study.coding import Coding
 from codesign.study.samplers import SobolSampler, Told, best_first
 from codesign.units import Array
@@ -30,34 +31,26 @@ class CmaSampler:
 
     def observe(self, told: Told) -> None:
         """One generation."""
-        if self._elite is not None:
-            both = Told(
-                internal=np.concatenate([self._elite.internal, told.internal]),
-                costs=np.concatenate([self._elite.costs, told.costs]),
-                violation=np.concatenate([self._elite.violation, told.violation]),
-            )
-        else:
-            both = told
-        keep = np.sort(best_first(both)[: self._elite_count])
-        self._elite = Told(both.internal[keep], both.costs[keep], both.violation[keep])
+        both = told if self._elite is None else self._elite.joined(told)
+        self._elite = rows_of(both, np.sort(best_first(both)[: self._elite_count]))
         if len(self._columns) < 2:
             return
         if self._strategy is None:
-            best = self._unit(self._elite)[int(best_first(self._elite)[0])]
+            best = self._coding.filled_unit(self._elite.internal)[int(best_first(self._elite)[0])]
             self._strategy = self._fresh(best[self._columns])
         elif len(told.internal) >= self._batch_count:
             order = best_first(told)[: self._strategy.population_size]
-            points = self._unit(told)[:, self._columns]
+            points = self._coding.filled_unit(told.internal)[:, self._columns]
             self._strategy.tell([(points[i], float(place)) for place, i in enumerate(order)])
             if self._strategy.should_stop():
-                best = self._unit(self._elite)[int(best_first(self._elite)[0])]
+                best = self._coding.filled_unit(self._elite.internal)[int(best_first(self._elite)[0])]
                 self._strategy = self._fresh(best[self._columns])
 
     def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:
         """A generation of the strategy; words by the frequencies of the elite."""
         if self._elite is None or (self._strategy is None and len(self._columns) >= 2):
             return self._startup.suggest(rng, first_index, count)
-        elite = self._unit(self._elite)
+        elite = self._coding.filled_unit(self._elite.internal)
         unit = elite[rng.integers(0, len(elite), (count, elite.shape[1])), np.arange(elite.shape[1])[None, :]]
         unit = np.where(rng.random(unit.shape) < 0.1, rng.random(unit.shape), unit)
         if self._strategy is not None:
@@ -65,9 +58,6 @@ class CmaSampler:
             for i in range(count):
                 unit[i, self._columns] = self._strategy.ask()
         return unit
-
-    def _unit(self, told: Told) -> Array:
-        return np.nan_to_num(self._coding.unit(told.internal), nan=0.5)
 
     def _fresh(self, mean: Array) -> Any:
         from cmaes import CMA

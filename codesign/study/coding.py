@@ -89,6 +89,10 @@ class Coding:
         """Unit points of an internal matrix: the middle of its cell where a parameter has steps."""
         return np.stack([self.unit_column(i, internal[:, i]) for i in range(len(self.names))], axis=1)
 
+    def filled_unit(self, internal: Array) -> Array:
+        """The same with a parameter whose condition fails in the middle of its range."""
+        return np.nan_to_num(self.unit(internal), nan=0.5)
+
     def unit_column(self, i: int, internal: Array) -> Array:
         """Places in the unit interval of internal values of parameter ``i``."""
         return _unit(self.parameters[self.names[i]], internal)

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from codesign.columns import rows_of
 from codesign.study.coding import Coding
 from codesign.study.fronts import ranks
 from codesign.study.samplers import SobolSampler, Told, best_first
@@ -44,20 +45,14 @@ class EvolutionSampler:
     def observe(self, told: Told) -> None:
         """Let the new batch compete with the survivors."""
         self._seen_count += len(told.internal)
-        if self._alive is not None:
-            told = Told(
-                internal=np.concatenate([self._alive.internal, told.internal]),
-                costs=np.concatenate([self._alive.costs, told.costs]),
-                violation=np.concatenate([self._alive.violation, told.violation]),
-            )
-        keep = survivors(told, self._population_count, self._spread)
-        self._alive = Told(told.internal[keep], told.costs[keep], told.violation[keep])
+        whole = told if self._alive is None else self._alive.joined(told)
+        self._alive = rows_of(whole, survivors(whole, self._population_count, self._spread))
 
     def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:
         """Children of the survivors."""
         if self._alive is None or self._seen_count < self._population_count:
             return self._startup.suggest(rng, first_index, count)
-        unit = np.nan_to_num(self._coding.unit(self._alive.internal), nan=0.5)
+        unit = self._coding.filled_unit(self._alive.internal)
         fitness = np.empty(len(unit), dtype=np.int64)
         fitness[best_first(self._alive)] = np.arange(len(unit))
         mother, father = unit[_tournament(rng, fitness, count)], unit[_tournament(rng, fitness, count)]
@@ -89,7 +84,7 @@ def survivors(told: Told, count: int, spread: str) -> NDArray[np.int64]:
     unique = np.sort(first)
     if len(unique) <= count:
         return unique
-    kept = Told(told.internal[unique], told.costs[unique], told.violation[unique])
+    kept = rows_of(told, unique)
     if spread == "nsga2" or kept.costs.shape[1] == 1:
         return np.sort(unique[best_first(kept)[:count]])
     rank = ranks(kept.costs, kept.violation)

@@ -91,23 +91,25 @@ def _matern(root: Array) -> Array:
 
 def _most_probable(points: Array, targets: Array, ordered: NDArray[np.bool_]) -> Array:
     """Logarithms of the weights, the scale and the noise that are most probable, prior and likelihood together."""
-    left, right = np.tril_indices(len(points), -1)
+    left, right = pairs = np.tril_indices(len(points), -1)
     apart = np.stack([_apart(column[left], column[right], o) for column, o in zip(points.T, ordered, strict=True)])
     parameters = len(apart)
     belief = np.array([*[_WEIGHT] * parameters, _SCALE, _NOISE])
     trust = np.array([*[_WEIGHT_SPREAD] * parameters, _SCALE_SPREAD, _NOISE_SPREAD])
     ends = [*[_WEIGHT_ENDS] * parameters, _SCALE_ENDS, _NOISE_ENDS]
     found = minimize(
-        _improbability, belief, args=(apart, targets, belief, trust), jac=True, method="L-BFGS-B", bounds=ends,
+        _improbability, belief, args=(apart, pairs, targets, belief, trust), jac=True, method="L-BFGS-B", bounds=ends,
         options={"maxiter": _ITERATIONS},
     )  # fmt: skip
     return np.asarray(found.x)
 
 
-def _improbability(at: Array, apart: Array, targets: Array, belief: Array, trust: Array) -> tuple[float, Any]:
+def _improbability(
+    at: Array, apart: Array, pairs: tuple[Any, Any], targets: Array, belief: Array, trust: Array
+) -> tuple[float, Any]:
     """Minus the log of the posterior up to a constant, and its slope; ``apart`` is (d, pairs), each pair once."""
     weights, scale, noise = np.exp(at[:-2]), float(np.exp(at[-2])), float(np.exp(at[-1]))
-    count, pairs = len(targets), np.tril_indices(len(targets), -1)
+    count = len(targets)
     root = np.sqrt(5.0 * (weights @ apart))
     decay = scale * np.exp(-root)
     near = (1.0 + root + root * root / 3.0) * decay

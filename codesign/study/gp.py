@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from codesign.study.coding import Coding
 from codesign.study.gaussian import GaussianProcess
-from codesign.study.samplers import SobolSampler, Told
+from codesign.study.samplers import History, SobolSampler, Told
 from codesign.units import Array
 
 _PARENTS = 8  # best points whose neighbourhood is searched first
@@ -35,30 +35,25 @@ class GpSampler:
     def __init__(self, coding: Coding, seed: int, *, startup_count: int, window_count: int = 256) -> None:
         self._coding = coding
         self._startup = SobolSampler(coding, seed)
-        self._startup_count = startup_count
-        self._window_count = window_count
-        self._told: Told | None = None
-        self._count = 0
+        self._history = History(startup_count, window_count)
         self._seen: set[bytes] = set()
 
     def observe(self, told: Told) -> None:
         """Add a batch; what falls out of the window is forgotten, but never suggested again."""
-        self._count += len(told.internal)
         self._seen.update(self._coding.keys(told.internal))
-        if self._told is not None:
-            told = self._told.joined(told)
-        self._told = told.windowed(self._window_count)
+        self._history.add(told)
 
     def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:
         """Where the cost is expected to fall most below the best, one suggestion after another."""
-        if self._told is None or self._count < self._startup_count or len(self._told.internal) < 3:
+        told = self._history.learnt
+        if told is None:
             return self._startup.suggest(rng, first_index, count)
-        points = self._settled(self._coding.unit(self._told.internal))
+        points = self._coding.filled_unit(told.internal)
         taken, chosen = set(self._seen), np.empty((count, points.shape[1]))
         model: GaussianProcess | None = None
-        for j, aim in enumerate(_aims(rng, self._told.costs.shape[1], count)):
+        for j, aim in enumerate(_aims(rng, told.costs.shape[1], count)):
             if model is None or len(aim) > 1:
-                targets = _targets(self._told, aim)
+                targets = _targets(told, aim)
                 parents, best = points[np.argsort(targets, kind="stable")[:_PARENTS]], float(targets.min())
                 like = model if j % _AIMS_ALIKE else None
                 model = GaussianProcess(points, targets, self._coding.ordered, like)
@@ -104,11 +99,7 @@ class GpSampler:
         return np.where(moved, np.where(small, stepped, rng.random(shape)), base)
 
     def _decoded(self, unit: Array) -> Array:
-        return self._settled(self._coding.unit(self._coding.decode(unit)))
-
-    def _settled(self, unit: Array) -> Array:
-        """Points at the middle of their cells; a parameter whose condition fails stands in the middle of its range."""
-        return np.where(np.isnan(unit), 0.5, unit)
+        return self._coding.filled_unit(self._coding.decode(unit))
 
 
 def _aims(rng: np.random.Generator, objectives: int, count: int) -> Array:

@@ -215,12 +215,8 @@ class _Slots:
             pieces = self._told.get(self._observed, [])
             if sum(count for _, count, _ in pieces) < self.rows_count(self._observed) or not pieces:
                 return False
-            told = Told(
-                internal=np.concatenate([t.internal for t, _, _ in pieces]),
-                costs=np.concatenate([t.costs for t, _, _ in pieces]),
-                violation=np.concatenate([t.violation for t, _, _ in pieces]),
-            )
-            observe(told, next((state for _, _, state in pieces if state is not None), None))
+            first, *later = (told for told, _, _ in pieces)
+            observe(first.joined(*later), next((state for _, _, state in pieces if state is not None), None))
             del self._told[self._observed]
             self._observed += 1
         return True

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from codesign.columns import rows_of
 from codesign.study.coding import Coding
 from codesign.study.fronts import crowding, ranks
 from codesign.units import Array
@@ -26,12 +27,13 @@ class Told:
     costs: Array  # (n, k), finite
     violation: Array  # (n,)
 
-    def joined(self, more: "Told") -> "Told":
-        """This and a later batch together."""
+    def joined(self, *later: "Told") -> "Told":
+        """This and later batches together."""
+        every = (self, *later)
         return Told(
-            internal=np.concatenate([self.internal, more.internal]),
-            costs=np.concatenate([self.costs, more.costs]),
-            violation=np.concatenate([self.violation, more.violation]),
+            internal=np.concatenate([t.internal for t in every]),
+            costs=np.concatenate([t.costs for t in every]),
+            violation=np.concatenate([t.violation for t in every]),
         )
 
     def windowed(self, most_count: int) -> "Told":
@@ -41,7 +43,29 @@ class Told:
         keep = np.zeros(len(self.internal), dtype=bool)
         keep[best_first(self)[: most_count // 4]] = True
         keep[np.flatnonzero(~keep)[int(keep.sum()) - most_count :]] = True
-        return Told(self.internal[keep], self.costs[keep], self.violation[keep])
+        return rows_of(self, keep)
+
+
+class History:
+    """What a sampler with a window knows: the best quarter of it and the most recent, and how many there ever were."""
+
+    def __init__(self, startup_count: int, window_count: int) -> None:
+        self._startup_count, self._window_count = startup_count, window_count
+        self._told: Told | None = None
+        self.count = 0
+
+    def add(self, told: Told) -> None:
+        """A finished batch; what falls out of the window is forgotten."""
+        self.count += len(told.internal)
+        whole = told if self._told is None else self._told.joined(told)
+        self._told = whole.windowed(self._window_count)
+
+    @property
+    def learnt(self) -> Told | None:
+        """What there is to learn from, once it is enough to believe a model of it."""
+        if self._told is None or self.count < self._startup_count or len(self._told.internal) < 3:
+            return None
+        return self._told
 
 
 class Sampler(Protocol):

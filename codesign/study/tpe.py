@@ -12,7 +12,7 @@ import numpy as np
 
 from codesign.study.coding import Coding
 from codesign.study.parzen import Mixture
-from codesign.study.samplers import SobolSampler, Told, best_first
+from codesign.study.samplers import History, SobolSampler, Told, best_first
 from codesign.units import Array
 
 
@@ -32,38 +32,32 @@ class TpeSampler:
     ) -> None:
         self._coding = coding
         self._startup = SobolSampler(coding, seed)
-        self._startup_count = startup_count
+        self._history = History(startup_count, window_count)
         self._candidates_count = candidates_count
-        self._window_count = window_count
         self._good_frac = good_frac
         self._good_most_count = good_most_count
-        self._told: Told | None = None
-        self._count = 0
 
     def observe(self, told: Told) -> None:
         """Add a batch; what falls out of the window is forgotten."""
-        self._count += len(told.internal)
-        if self._told is not None:
-            told = self._told.joined(told)
-        self._told = told.windowed(self._window_count)
+        self._history.add(told)
 
     def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:
         """Draw from the good density, keep what the ratio likes best."""
-        if self._told is None or self._count < self._startup_count or len(self._told.internal) < 3:
+        told = self._history.learnt
+        if told is None:
             return self._startup.suggest(rng, first_index, count)
-        unit = self._coding.unit(self._told.internal)[best_first(self._told)]  # best first
-        good, rest = self._split(unit)
+        unit = self._coding.unit(told.internal)[best_first(told)]  # best first
+        good, rest = self._split(unit, told.costs.shape[1])
         drawn = self._settled(good.draw(rng, count * self._candidates_count))
         return self._chosen(drawn, good.log_density(drawn), rest, count)
 
-    def _split(self, unit: Array) -> tuple[Mixture, Mixture]:
+    def _split(self, unit: Array, objectives_count: int) -> tuple[Mixture, Mixture]:
         """Densities of the good and of the rest, of points sorted best first.
 
         With one objective the good are at most 25: more would blur the best. A front needs as many as it has.
         """
-        assert self._told is not None
-        most = self._good_most_count or (25 if self._told.costs.shape[1] == 1 else len(unit))
-        share = math.ceil(self._good_frac * min(self._count, len(unit)))
+        most = self._good_most_count or (25 if objectives_count == 1 else len(unit))
+        share = math.ceil(self._good_frac * min(self._history.count, len(unit)))
         good_count = max(1, min(share, most, len(unit) - 1))
         return Mixture(self._coding, unit[:good_count]), Mixture(self._coding, unit[good_count:])
 
