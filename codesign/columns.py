@@ -5,9 +5,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from codesign.errors import ShapeError
-from codesign.units import Numeric
+from codesign.units import Array, Numeric
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -98,6 +99,19 @@ def where_needed(needed: Any, law: Callable[..., Numeric], otherwise: Numeric, *
 def over_mappings(struct: S) -> S:
     """The struct with every (n,) column as (n, 1), ready for the (n, m) grid of mappings."""
     return remade(struct, lambda value: value[:, None] if np.ndim(value) == 1 else value)
+
+
+def distinct_rows(*columns: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each distinct row of some (n,) columns first stands, in rising order of the rows, and which each row is.
+
+    >>> [places.tolist() for places in distinct_rows(np.array([2.0, 1.0, 2.0]), np.array([5.0, 7.0, 5.0]))]
+    [[1, 0], [1, 0, 1]]
+    """
+    place = np.zeros(len(columns[0]), dtype=np.intp)
+    for column in columns:
+        values, at = np.unique(column, return_inverse=True)
+        place = np.unique(place * len(values) + at, return_inverse=True)[1]
+    return np.unique(place, return_index=True)[1], place
 
 
 def number_at(value: Numeric, row: int = 0) -> float:

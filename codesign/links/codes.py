@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from codesign.columns import distinct_rows
 from codesign.links.columns import Columns
 from codesign.model.link.bursts import BurstTable, burst_defeat_probs, burst_failure_prob, burst_start_prob, bursts
 from codesign.model.link.fec import codewords_touched_count, flit_loss_prob, inner_code_ber, symbol_error_prob
@@ -21,8 +22,9 @@ def _burst_row(first: float, following: float, correctable: float) -> tuple[floa
 def _distinct(*numbers: Numeric) -> tuple[Array, NDArray[np.intp]]:
     """The distinct rows of some columns, as columns, and which of them each row is."""
     columns = np.stack(np.broadcast_arrays(*numbers))
-    kinds, place = np.unique(columns.reshape(len(columns), -1), axis=1, return_inverse=True)
-    return kinds, place.reshape(columns.shape[1:])
+    flat = columns.reshape(len(columns), -1)
+    first, place = distinct_rows(*flat)
+    return flat[:, first], place.reshape(columns.shape[1:])
 
 
 def _burst_table(first: Array, following: Array, correctable: Array) -> tuple[BurstTable, Array]:

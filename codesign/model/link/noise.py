@@ -53,6 +53,11 @@ class Segment:
     def __post_init__(self) -> None:
         freeze(self)
 
+    @property
+    def total_db(self) -> Numeric:
+        """All of it."""
+        return self.package_db + self.board_db + self.plugs_db
+
 
 def segment(channel: ChannelInputs, frequency_ghz: Numeric) -> Segment:
     """Loss of the packages, the boards and the plugs of one electrical segment.

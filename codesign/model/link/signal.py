@@ -7,8 +7,8 @@ import numpy as np
 from codesign.columns import freeze
 from codesign.model.link.bursts import propagated_error_prob
 from codesign.model.link.channel import reach_m, twinax_loss_db_per_m
-from codesign.model.link.inputs import ChannelInputs, LinkInputs
-from codesign.model.link.noise import Segment, noise_ratio, segment
+from codesign.model.link.inputs import LinkInputs
+from codesign.model.link.noise import noise_ratio, segment
 from codesign.model.link.pam import required_snr_db, symbol_error_log10_ratio, symbol_rate_ghz
 from codesign.model.link.serdes import slicer_snr_db
 from codesign.units import Numeric
@@ -32,30 +32,6 @@ class Signal:
 
     def __post_init__(self) -> None:
         freeze(self)
-
-
-def fixed_loss_db(channel: ChannelInputs, frequency_ghz: Numeric) -> Numeric:
-    """Loss of one electrical segment without its cable: packages, boards, connectors.
-
-    Args:
-        channel: The way of the signal.
-        frequency_ghz: Frequency. [GHz]
-
-    Returns:
-        Loss. [dB]
-
-    Source:
-        ieee-802.3dj-d3.3: loss budget as the sum of its parts.
-
-    >>> from codesign.model.link.example import example_inputs
-    >>> bool(fixed_loss_db(example_inputs().channel, 26.56) > 1.0)
-    True
-    """
-    return _total_db(segment(channel, frequency_ghz))
-
-
-def _total_db(fixed: Segment) -> Numeric:
-    return fixed.package_db + fixed.board_db + fixed.plugs_db
 
 
 def signal(inputs: LinkInputs) -> Signal:
@@ -82,7 +58,7 @@ def signal(inputs: LinkInputs) -> Signal:
         channel.cable_high_db_per_m, channel.conductor_ratio,
     )  # fmt: skip
     parts = segment(channel, nyquist)
-    fixed = _total_db(parts)
+    fixed = parts.total_db
     loss = fixed + per_m * channel.cable_m
     noise = noise_ratio(loss, medium.own_snr_db, parts, channel, serdes, inputs.fit)
     snr = slicer_snr_db(noise, serdes.level_mismatch_ratio, serdes.sequence_gain_db) - serdes.implementation_db

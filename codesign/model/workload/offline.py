@@ -12,6 +12,7 @@ from codesign.model.workload.prefill import prompt_pass
 from codesign.model.workload.serving import in_step
 from codesign.model.workload.serving_inputs import Pool, ServingJob, ServingKernels, ServingSoftware
 from codesign.model.workload.serving_memory import rank_cache_bytes, rank_weights_bytes
+from codesign.model.workload.serving_pools import Engine
 from codesign.model.workload.transformer import Transformer
 from codesign.units import Numeric
 
@@ -132,21 +133,14 @@ def full_load(
     parts = decode_pass(tokens, transformer, job, pool, kernels, fabric, software)
     step_ns = (pass_ns(parts) + software.step_host_ns + software.sequence_host_ns * replica) / job.speculation_ratio
     batch = np.maximum(np.floor(software.chunk_count / job.isl_count), 1.0)
-    alone = prompt_pass(batch, 0.0, transformer, job, pool, kernels, fabric, software)
-    joint = prompt_pass(batch, tokens, transformer, job, pool, kernels, fabric, software)
-    saved = pass_ns(parts) - parts.core_ns
-    mixed = software.mixed_frac * np.maximum(pass_ns(joint) - saved, 0.0)
-    alone_ns = (1.0 - software.mixed_frac) * (pass_ns(alone) + software.step_host_ns)
-    prompt_ns = software.prefill_work_ratio * (mixed + alone_ns) / batch
+    engine = Engine(transformer, job, pool, kernels, fabric, software, replica)
+    prompt_ns = engine.prompt_ns(batch, tokens, parts) / batch
     total_ns = waves * (job.osl_count * step_ns + replica * prompt_ns / pool.pp_count)
-    lacking = (weights + rank_cache_bytes(transformer, job, pool, job.isl_count + job.osl_count)) / (
-        kernels.machine.memory_bytes
-    )
     return OfflinePoint(
         batch_count=replica * pool.dp_count,
         step_ns=step_ns,
         prompt_ns=prompt_ns,
         total_ns=total_ns,
         output_tokens_per_s=1e9 * requests_count * job.osl_count / total_ns,
-        memory_excess_frac=np.maximum(lacking - software.kv_memory_frac, 0.0),
+        memory_excess_frac=engine.memory_excess_frac(),
     )

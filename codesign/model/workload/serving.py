@@ -116,14 +116,14 @@ def serving_point(
         definition: decode steps, prompts and waiting composed.
     """
     fabric = in_step(fabric, software)
+    engine = Engine(transformer, job, layout.decode, kernels, fabric, software, replica_users_count(layout))
     if not np.any(layout.disaggregated_flag):
-        return shared_point(transformer, job, layout, kernels, fabric, software, queue)
-    prompts = prompt_pool(transformer, job, layout.prefill, kernels, fabric, software)
-    answers = answer_pool(transformer, job, layout.decode, replica_users_count(layout), kernels, fabric, software)
-    pooled = pooled_point(transformer, job, layout, kernels, fabric, software, queue, prompts, answers)
+        return shared_point(engine, layout, queue)
+    prompts, answers = prompt_pool(replace(engine, pool=layout.prefill)), answer_pool(engine)
+    pooled = pooled_point(engine, layout, queue, prompts, answers)
     if np.all(layout.disaggregated_flag):
         return pooled
-    shared = shared_point(transformer, job, layout, kernels, fabric, software, queue)
+    shared = shared_point(engine, layout, queue)
     chosen = layout.disaggregated_flag > 0.0
     return ServingPoint(
         *(np.where(chosen, getattr(pooled, f.name), getattr(shared, f.name)) for f in fields(ServingPoint))
@@ -162,24 +162,12 @@ def _chord(low: Numeric, low_ns: Numeric, high: Numeric, high_ns: Numeric) -> tu
     return high_ns - slope * high, slope
 
 
-def shared_point(
-    transformer: Transformer,
-    job: ServingJob,
-    layout: ServingLayout,
-    kernels: ServingKernels,
-    fabric: Fabric,
-    software: ServingSoftware,
-    queue: QueueConstants,
-) -> ServingPoint:
+def shared_point(engine: Engine, layout: ServingLayout, queue: QueueConstants) -> ServingPoint:
     """The point of engines that compute prompts and answers on the same accelerators, see `serving_point`.
 
     Args:
-        transformer: The model.
-        job: Lengths, number formats, service levels.
-        layout: Engines and users.
-        kernels: Kernel engines and accelerator.
-        fabric: The network as a step meets it.
-        software: The serving engine.
+        engine: The engines and the users of a replica.
+        layout: Engines and users of the system.
         queue: Constants of the first-token laws.
 
     Returns:
@@ -188,10 +176,8 @@ def shared_point(
     Source:
         definition: decode steps, prompts and waiting composed.
     """
-    pool = layout.decode
-    users = replica_users_count(layout)
-    engine = Engine(transformer, job, pool, kernels, fabric, software, users)
-    others = np.maximum(users - 1.0, 0.0)
+    job, pool = engine.job, engine.pool
+    others = np.maximum(engine.users_count - 1.0, 0.0)
     slots = engine.slots_count()
     full = engine.full_frac(slots)
 
@@ -223,27 +209,15 @@ def shared_point(
 
 
 def pooled_point(
-    transformer: Transformer,
-    job: ServingJob,
-    layout: ServingLayout,
-    kernels: ServingKernels,
-    fabric: Fabric,
-    software: ServingSoftware,
-    queue: QueueConstants,
-    prompts: PromptPool,
-    answers: AnswerPool,
+    engine: Engine, layout: ServingLayout, queue: QueueConstants, prompts: PromptPool, answers: AnswerPool
 ) -> ServingPoint:
     """The point of a pool for prompts and a pool for answers with the cache handed over, see `serving_point`.
 
     A decode step has no prompts in it. Where prompts come too slowly, the decode pool runs partly empty.
 
     Args:
-        transformer: The model.
-        job: Lengths, number formats, service levels.
-        layout: Pools and users.
-        kernels: Kernel engines and accelerator.
-        fabric: The network as a step meets it.
-        software: The serving engine.
+        engine: The engines that answer and the users of a replica.
+        layout: Pools and users of the system.
         queue: Constants of the first-token laws.
         prompts: The pool for prompts by itself.
         answers: The pool for answers by itself.
@@ -254,8 +228,7 @@ def pooled_point(
     Source:
         definition: decode steps, prompts and waiting composed.
     """
-    engine = Engine(transformer, job, layout.decode, kernels, fabric, software, replica_users_count(layout))
-    supply = prompt_supply(layout, fabric, queue, prompts)
+    job, supply = engine.job, prompt_supply(layout, engine.fabric, queue, prompts)
     wait, full, full_ns = supply.wait_ns, answers.full_frac, answers.full_ns
 
     def settled(start: Numeric, slope: Numeric) -> Numeric:

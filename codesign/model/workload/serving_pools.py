@@ -234,23 +234,11 @@ def cache_excess_frac(users_count: Numeric, slots_count: Numeric) -> Numeric:
     return np.maximum(users_count / slots_count - 1.0, 0.0)
 
 
-def prompt_pool(
-    transformer: Transformer,
-    job: ServingJob,
-    pool: Pool,
-    kernels: ServingKernels,
-    fabric: Fabric,
-    software: ServingSoftware,
-) -> PromptPool:
+def prompt_pool(engine: Engine) -> PromptPool:
     """A pool that computes nothing but prompts, as many in a pass as the pass takes.
 
     Args:
-        transformer: The model.
-        job: Lengths and number formats.
-        pool: Its engines.
-        kernels: Kernel engines and accelerator.
-        fabric: The network as a step meets it.
-        software: The serving engine.
+        engine: Its engines.
 
     Returns:
         Its times and memory.
@@ -258,36 +246,22 @@ def prompt_pool(
     Source:
         definition: prompt passes.
     """
-    engine = Engine(transformer, job, pool, kernels, fabric, software, 1.0)
-    batch = np.maximum(np.floor(software.chunk_count / job.isl_count), 1.0)
+    job, pool = engine.job, engine.pool
+    batch = np.maximum(np.floor(engine.software.chunk_count / job.isl_count), 1.0)
     replicas = pool.dp_count * pool.workers_count * pool.pp_count
     return PromptPool(
         lone_ns=engine.prompt_ns(1.0, 0.0, None),
         each_ns=engine.prompt_ns(batch, 0.0, None) / (batch * replicas),
-        cache_bytes=rank_cache_bytes(transformer, job, pool, job.isl_count) * pool.pp_count,
+        cache_bytes=rank_cache_bytes(engine.transformer, job, pool, job.isl_count) * pool.pp_count,
         memory_excess_frac=engine.memory_excess_frac(),
     )
 
 
-def answer_pool(
-    transformer: Transformer,
-    job: ServingJob,
-    pool: Pool,
-    users_count: Numeric,
-    kernels: ServingKernels,
-    fabric: Fabric,
-    software: ServingSoftware,
-) -> AnswerPool:
+def answer_pool(engine: Engine) -> AnswerPool:
     """A pool that computes nothing but answers, all slots taken.
 
     Args:
-        transformer: The model.
-        job: Lengths and number formats.
-        pool: Its engines.
-        users_count: Users of one attention replica. [count], > 0
-        kernels: Kernel engines and accelerator.
-        fabric: The network as a step meets it.
-        software: The serving engine.
+        engine: Its engines and their users.
 
     Returns:
         Its step and memory.
@@ -295,7 +269,6 @@ def answer_pool(
     Source:
         definition: a decode step.
     """
-    engine = Engine(transformer, job, pool, kernels, fabric, software, users_count)
     slots = engine.slots_count()
     full = engine.full_frac(slots)
     most = engine.parts(full)
@@ -367,23 +340,11 @@ def pooled_ceiling(
     )
 
 
-def shared_ceiling(
-    transformer: Transformer,
-    job: ServingJob,
-    layout: ServingLayout,
-    kernels: ServingKernels,
-    fabric: Fabric,
-    software: ServingSoftware,
-) -> Ceiling:
+def shared_ceiling(engine: Engine) -> Ceiling:
     """What engines that compute prompts and answers can at best reach: only their memory is known beforehand.
 
     Args:
-        transformer: The model.
-        job: Lengths and number formats.
-        layout: Engines and users.
-        kernels: The accelerator.
-        fabric: The network.
-        software: The serving engine.
+        engine: The engines and their users.
 
     Returns:
         Least excesses, most tokens.
@@ -391,11 +352,9 @@ def shared_ceiling(
     Source:
         definition: memory and cache of the point.
     """
-    users = replica_users_count(layout)
-    engine = Engine(transformer, job, layout.decode, kernels, fabric, software, users)
     return Ceiling(
         memory_excess_frac=engine.memory_excess_frac(),
-        cache_excess_frac=cache_excess_frac(users, engine.slots_count()),
+        cache_excess_frac=cache_excess_frac(engine.users_count, engine.slots_count()),
         ttft_excess_frac=0.0,
         tpot_excess_frac=0.0,
         output_tokens_per_s=np.inf,

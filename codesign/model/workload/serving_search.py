@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign.columns import S, freeze, over_mappings, remade, rows_of
+from codesign.columns import S, distinct_rows, freeze, over_mappings, remade, rows_of
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.workload.serving import ServingPoint, in_step, pooled_point, serving_point, shared_point
 from codesign.model.workload.serving_inputs import (
@@ -26,6 +26,7 @@ from codesign.model.workload.serving_inputs import (
 from codesign.model.workload.serving_pools import (
     AnswerPool,
     Ceiling,
+    Engine,
     PromptPool,
     answer_pool,
     pooled_ceiling,
@@ -193,8 +194,8 @@ def _sorted_out(layouts: ServingLayout) -> _Layouts:
     pooled = np.asarray(layouts.disaggregated_flag) > 0.0
     two = rows_of(layouts, np.flatnonzero(pooled))
     users = np.asarray(replica_users_count(two))
-    entries, entry_of = _distinct(two.prefill, np.zeros(len(users)))
-    answers, answer_of = _distinct(replace(two.decode, workers_count=1.0 + 0.0 * users), users)
+    entries, entry_of = distinct_rows(*_degrees(two.prefill))
+    answers, answer_of = distinct_rows(*_degrees(replace(two.decode, workers_count=1.0 + 0.0 * users)), users)
     prompts_at, answers_at = np.zeros((2, len(pooled)), dtype=np.intp)
     prompts_at[pooled], answers_at[pooled] = entry_of, answer_of
     tensor, replicated = (np.asarray(size) > 1.0 for size in (layouts.decode.tp_count, layouts.decode.dp_count))
@@ -209,17 +210,8 @@ def _sorted_out(layouts: ServingLayout) -> _Layouts:
     )
 
 
-def _distinct(pools: Pool, users: Array) -> tuple[Index, Index]:
-    """Rows where each distinct pool with its users stands, and which of those every row is."""
-    code = np.zeros(len(users), dtype=np.intp)
-    for column in (*(np.asarray(getattr(pools, f.name)) for f in fields(Pool)), users):
-        values = np.unique(column)
-        code = code * len(values) + np.searchsorted(values, column)
-    codes = np.unique(code)
-    found = np.searchsorted(codes, code)
-    rows = np.empty(len(codes), dtype=np.intp)
-    rows[found] = np.arange(len(code))
-    return rows, found
+def _degrees(pools: Pool) -> list[Array]:
+    return [np.asarray(getattr(pools, f.name)) for f in fields(Pool)]
 
 
 def _across(struct: S) -> S:
@@ -284,16 +276,16 @@ class _Block:
     def _ceiling(self, columns: Index) -> Ceiling:
         s, layout = self.system, _places(self.layouts.every, columns)
         if self.pools is None or self.layouts.kind[columns[0]]:
-            return shared_ceiling(s.transformer, s.job, layout, s.kernels, s.fabric, s.software)
+            return shared_ceiling(_engine(s, layout.decode, replica_users_count(layout)))
         prompts, answers = self._at(self.pools, columns)
         return pooled_ceiling(s.job, layout, prompt_supply(layout, s.fabric, s.queue, prompts), prompts, answers)
 
     def _point(self, columns: Index) -> ServingPoint:
         s, layout = self.system, _places(self.layouts.every, columns)
+        engine = _engine(s, layout.decode, replica_users_count(layout))
         if self.pools is None or self.layouts.kind[columns[0]]:
-            return shared_point(s.transformer, s.job, layout, s.kernels, s.fabric, s.software, s.queue)
-        pools = self._at(self.pools, columns)
-        return pooled_point(s.transformer, s.job, layout, s.kernels, s.fabric, s.software, s.queue, *pools)
+            return shared_point(engine, layout, s.queue)
+        return pooled_point(engine, layout, s.queue, *self._at(self.pools, columns))
 
     def _at(self, pools: _Pools, columns: Index) -> tuple[PromptPool, AnswerPool]:
         """The two pools of every layout."""
@@ -314,11 +306,15 @@ def _blocks(system: ServingSystem, layouts: ServingLayout, candidates_count: int
 
 
 def _pools(system: ServingSystem, layouts: _Layouts) -> _Pools:
-    s, users = system, layouts.users_count
     return _Pools(
-        prompt_pool(s.transformer, s.job, layouts.prompts, s.kernels, s.fabric, s.software),
-        answer_pool(s.transformer, s.job, layouts.answers, users, s.kernels, s.fabric, s.software),
+        prompt_pool(_engine(system, layouts.prompts, 1.0)),
+        answer_pool(_engine(system, layouts.answers, layouts.users_count)),
     )
+
+
+def _engine(system: ServingSystem, pool: Pool, users_count: Numeric) -> Engine:
+    s = system
+    return Engine(s.transformer, s.job, pool, s.kernels, s.fabric, s.software, users_count)
 
 
 def _search(block: _Block, index: Any, scores: Array) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign.columns import S, number_at, remade
+from codesign.columns import S, distinct_rows, number_at, remade
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.workload.layout import Layout
 from codesign.model.workload.machine import Machine
@@ -98,9 +98,8 @@ def columns_of(layout: Layout, columns: NDArray[np.intp]) -> Layout:
 
 def _distinct(layout: Layout, names: Sequence[str]) -> tuple[Layout, NDArray[np.intp]]:
     """Layouts that differ in some degrees, and for every layout of the grid the one it equals in them."""
-    table = np.stack([np.asarray(getattr(layout, name), dtype=np.float64) for name in names])
-    _, first, inverse = np.unique(table, axis=1, return_index=True, return_inverse=True)
-    return columns_of(layout, first), inverse.reshape(-1)
+    first, place = distinct_rows(*(np.asarray(getattr(layout, name)) for name in names))
+    return columns_of(layout, first), place
 
 
 def _spread(struct: S, columns: NDArray[np.intp]) -> S:

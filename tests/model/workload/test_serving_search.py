@@ -14,6 +14,7 @@ from codesign.model.workload.serving import ServingPoint, in_step
 from codesign.model.workload.serving_inputs import Pool, ServingLayout
 from codesign.model.workload.serving_layout import serving_layouts
 from codesign.model.workload.serving_pools import (
+    Engine,
     answer_pool,
     pooled_ceiling,
     prompt_pool,
@@ -94,9 +95,9 @@ def test_no_point_beats_its_ceiling(system: ServingSystem, layouts: ServingLayou
     crowded = replace(pooled, users_count=pooled.users_count * users_ratio)
     layout = remade(crowded, lambda column: column[None, :])
     s = over_mappings(replace(system, fabric=in_step(system.fabric, system.software)))
-    prompts = prompt_pool(s.transformer, s.job, layout.prefill, s.kernels, s.fabric, s.software)
     users = replica_users_count(layout)
-    answers = answer_pool(s.transformer, s.job, layout.decode, users, s.kernels, s.fabric, s.software)
+    engine = Engine(s.transformer, s.job, layout.decode, s.kernels, s.fabric, s.software, users)
+    prompts, answers = prompt_pool(replace(engine, pool=layout.prefill)), answer_pool(engine)
 
     ceiling = pooled_ceiling(s.job, layout, prompt_supply(layout, s.fabric, s.queue, prompts), prompts, answers)
 
