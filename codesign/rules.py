@@ -20,8 +20,10 @@ PHYSICAL: tuple[Rule, ...] = (
     Rule("scale_out_payload", "byte", "payload against the largest packet of the protocol"),
     Rule("scale_up_reach", "m", "cable length against what the medium reaches"),
     Rule("scale_up_channel", "dB", "SNR against what the code needs for its loss target"),
+    Rule("scale_up_symbol_rate", "GBd", "symbol rate against the fastest the SerDes noise budget was fitted to"),
     Rule("scale_out_reach", "m", "cable length against what the medium reaches"),
     Rule("scale_out_channel", "dB", "SNR against what the code needs for its loss target"),
+    Rule("scale_out_symbol_rate", "GBd", "symbol rate against the fastest the SerDes noise budget was fitted to"),
     Rule("scale_up_radix", "count", "accelerators of the domain against what the switches connect"),
     Rule("scale_out_radix", "count", "accelerators of the job against what the switches connect"),
     Rule("reticle", "mm2", "largest die against the reticle"),
@@ -49,6 +51,7 @@ def physical(hardware: Hardware, nets: Networks, catalog: Catalog) -> Violations
     kinds = c.words("memory_kind")
     height = np.array([catalog.value("memory", kind, "height_limit_count") for kind in kinds])
     pin = np.array([catalog.value("memory", kind, "pin_rate_limit_gbps") for kind in kinds])
+    fastest_ghz = catalog.constant("channel", "surrogate", "fastest_symbol_ghz")
     pairs: list[tuple[Numeric, Numeric]] = [
         (c.numbers("memory_height_count"), height),
         (c.numbers("memory_pin_rate_gbps"), pin),
@@ -58,8 +61,10 @@ def physical(hardware: Hardware, nets: Networks, catalog: Catalog) -> Violations
         ),
         (hardware.length_m("scale_up"), hardware.length_m("scale_up") - own.up.reach_excess_m),
         (own.up.signal.required_snr_db, own.up.signal.required_snr_db - own.up.missing_db),
+        (2.0 * own.up.signal.nyquist_ghz, fastest_ghz),
         (hardware.length_m("scale_out"), hardware.length_m("scale_out") - own.out.reach_excess_m),
         (own.out.signal.required_snr_db, own.out.signal.required_snr_db - own.out.missing_db),
+        (2.0 * own.out.signal.nyquist_ghz, fastest_ghz),
         (c.numbers("scale_up_domain_count"), nets.up.capacity_count),
         (nets.out.capacity_count * (1.0 + nets.out.radix_excess_ratio), nets.out.capacity_count),
         (own.chip.reticle_required_mm2, own.chip.reticle_available_mm2),

@@ -175,6 +175,23 @@ def test_excess_is_graded_not_a_flag() -> None:
     assert reach[0] <= 0.0 < reach[1] < reach[2]
 
 
+@pytest.mark.parametrize("network", ["scale_up", "scale_out"])
+def test_a_lane_faster_than_the_fitted_range_cannot_be_built(network: str) -> None:
+    """Nothing says what such a lane does, however short its way: the further beyond, the larger the excess."""
+    asked = load_space("training_dense")
+    lanes: tuple[tuple[float, Value], ...] = ((448.0, "pam4"), (300.0, "nrz"), (448.0, "nrz"))
+    rows: list[dict[str, Value]] = [
+        {f"{network}_lane_rate_gbps": rate, f"{network}_modulation": code, f"{network}_medium": "co_packaged_optics"}
+        for rate, code in lanes
+    ]
+    found = evaluate(assemble_rows(rows, asked), asked, catalog())
+    excess = found.violations.excess[[r.name for r in found.violations.rules].index(f"{network}_symbol_rate")]
+    assert excess[0] <= 0.0 < excess[1] < excess[2]
+    said = next(v for v in found.details(2)["violations"] if v["rule"] == f"{network}_symbol_rate")
+    assert (said["required"], said["unit"]) == (448.0, "GBd")
+    assert said["available"] == catalog().constant("channel", "surrogate", "fastest_symbol_ghz")
+
+
 def test_a_metric_does_not_depend_on_other_trials() -> None:
     """The least feasible sample alone has the values it has among others."""
     whole = sampled("training_moe", 64)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from codesign.cases.fit_channel import left_out, number, points
 from codesign.catalog import Catalog
 from codesign.errors import CatalogError
 from codesign.links import MODULATIONS, RETRIES, die_to_die_inputs, link_inputs
@@ -82,6 +83,18 @@ def test_pam6_loses_less_at_its_lower_frequency_and_asks_for_more(catalog: Catal
 
     assert np.all(np.diff(np.asarray(found.insertion_loss_db)) < 0.0)
     assert np.all(np.diff(np.asarray(found.required_snr_db)) > 0.0)
+
+
+def test_a_lane_faster_than_the_budget_was_fitted_to_says_by_how_much(catalog: Catalog) -> None:
+    """448 Gb/s by four levels end the fitted range; by two levels they are twice as fast as anything compared."""
+    fastest_ghz = catalog.constant("channel", "surrogate", "fastest_symbol_ghz")
+    columns_of_points = points()
+    fitted = number(columns_of_points, "symbol_rate_gbd")[~left_out(columns_of_points)]
+    assert fastest_ghz == np.max(fitted)
+
+    found = link(link_inputs(catalog, {**NEEDED, "lane_rate_gbps": 448.0, "modulation": ["pam6", "pam4", "nrz"]}))
+
+    assert np.asarray(found.symbol_excess_ghz).tolist() == [0.0, 0.0, 448.0 - fastest_ghz]
 
 
 def test_an_io_chiplet_frees_edge_and_costs_energy_and_time(catalog: Catalog) -> None:

@@ -203,13 +203,14 @@ def figures_db(catalog: Catalog) -> list[dict[str, str]]:
 
 
 def fit(catalog: Catalog) -> dict[str, dict[str, float]]:
-    """The points that are not left out, and the median gain of sequence detection among them."""
+    """The points that are not left out: the laws, their fastest symbol, the median gain of sequence detection."""
     columns = points()
     keep = ~left_out(columns)
     groups: dict[str, dict[str, float]] = {}
     for (group, name), value in solve(columns, catalog, keep).items():
         groups.setdefault(group, {})[name] = value
     groups["adc_dsp"] |= {name: groups["ffe_dfe"][name] for name in AS_FEEDBACK}
+    groups["surrogate"]["fastest_symbol_ghz"] = float(np.max(number(columns, "symbol_rate_gbd")[keep]))
     detects = keep & (columns["equaliser"] == "adc_dsp")
     gain = (number(columns, "com_mlsd_db") - number(columns, "com_db"))[detects]
     groups["adc_dsp"]["sequence_gain_db"] = float(np.median(gain))

@@ -18,6 +18,8 @@ MOVES: Mapping[str, tuple[str, ...]] = {
         "scale_up_equaliser", "scale_up_fec", "scale_up_medium", "scale_up_domain_count", "scale_up_lane_rate_gbps",
         "scale_up_modulation",
     ),
+    "scale_up_symbol_rate": ("scale_up_lane_rate_gbps",),
+    "scale_out_symbol_rate": ("scale_out_lane_rate_gbps",),
     "scale_out_reach": ("scale_out_medium",),
     "scale_out_channel": (
         "scale_out_equaliser", "scale_out_fec", "scale_out_medium", "scale_out_lane_rate_gbps", "scale_out_modulation",

@@ -36,6 +36,7 @@ SHEET: Mapping[str, Mapping[str, str]] = {
     "signal": {
         "snr_db": "ieee-802.3-annex-93a, calibration/channel.yaml", "required_snr_db": "cho-yoon-2002, etc-ll-fec-1.0",
         "margin_db": "the difference of the two", "missing_db": "required less available",
+        "symbol_rate_ghz": "lane rate over bits per symbol", "symbol_excess_ghz": "calibration/channel.yaml",
         "pre_fec_ber": "cho-yoon-2002",
     },
     "code": {
@@ -78,6 +79,7 @@ def datasheet(result: Link, inputs: LinkInputs, catalog: Catalog, row: int = 0) 
     """
     numbers = dict(result.columns()) | {
         "reach_m": cable_reach_m(inputs), "buffer_given_bytes": inputs.flow.buffer_bytes,
+        "symbol_rate_ghz": 2.0 * result.signal.nyquist_ghz,
         "serdes_low_pj_per_bit": 0.0, "serdes_high_pj_per_bit": 0.0,
     }  # fmt: skip
     flat = {name: number_at(column, row) for name, column in numbers.items()}

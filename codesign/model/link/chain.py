@@ -20,6 +20,7 @@ class Link:
     goodput_gbps: Numeric
     missing_db: Numeric  # > 0: below the limit of its code
     reach_excess_m: Numeric  # > 0: longer than the medium allows
+    symbol_excess_ghz: Numeric  # > 0: faster than the lanes the noise budget was fitted to
     buffer_missing_bytes: Numeric  # > 0: less buffer than the line needs
     signal: Signal
     coding: Coding
@@ -38,7 +39,7 @@ def link(inputs: LinkInputs) -> Link:
     """One link from its SerDes to its goodput, latency tail, watts, edge and dollars, per direction.
 
     Serves scale-up, scale-out and die-to-die alike. A link that cannot work gives finite numbers and says in
-    `missing_db`, `reach_excess_m` and `buffer_missing_bytes` by how much.
+    `missing_db`, `reach_excess_m`, `symbol_excess_ghz` and `buffer_missing_bytes` by how much.
 
     Args:
         inputs: The link.
@@ -63,6 +64,7 @@ def link(inputs: LinkInputs) -> Link:
         goodput_gbps=code.line_rate_gbps * moved.protocol_frac * shares * (1.0 - cost.degraded_loss_frac),
         missing_db=np.maximum(-line.margin_db, 0.0),
         reach_excess_m=np.maximum(inputs.medium.length_m - inputs.medium.reach_limit_m, 0.0),
+        symbol_excess_ghz=np.maximum(2.0 * line.nyquist_ghz - inputs.fit.fastest_symbol_ghz, 0.0),
         buffer_missing_bytes=np.maximum(moved.buffer_need_bytes - inputs.flow.buffer_bytes, 0.0),
         signal=line,
         coding=code,

@@ -123,6 +123,7 @@ class SerdesFit:
     section_weight_ratio: Numeric
     section_loss_ratio: Numeric
     section_reach_ratio: Numeric
+    fastest_symbol_ghz: Numeric  # the budget was fitted up to it
     base_pj_per_bit: Numeric
     loss_exponent_ratio: Numeric
     node_exponent_ratio: Numeric

@@ -47,6 +47,7 @@ AWAKE: dict[str, dict[str, float]] = {
     "fit.converter_ratio": {"serdes__converter_bits_count": 6.0},
     "fit.forwarded_clock_ratio": {"serdes__forwarded_clock_flag": 1.0},
     "medium.reach_limit_m": {"medium__length_m": 10.0}, "medium.own_snr_db": {"medium__own_snr_db": 25.0},
+    "fit.fastest_symbol_ghz": {"serdes__lane_rate_gbps": 448.0, "serdes__symbol_bits": 1.0},
     "fit.node_exponent_ratio": {"serdes__node_nm": 7.0},
 }  # fmt: skip
 PFC = {"protocol__credit_flag": 0.0, "protocol__pfc_flag": 1.0, "flow__buffer_bytes": 30000.0}
