@@ -11,7 +11,7 @@ from codesign.errors import CatalogError
 from codesign.links import MODULATIONS, RETRIES, die_to_die_inputs, link_inputs
 from codesign.model.link.chain import Link, link
 from codesign.model.link.retry import loss_events
-from codesign.model.link.signal import cable_reach_m
+from codesign.model.link.signal import link_reach_m
 
 Columns = dict[str, np.ndarray[Any, np.dtype[np.float64]]]
 NEEDED: dict[str, float] = {"lane_rate_gbps": 106.25, "lanes_count": 4.0, "length_m": 1.0}
@@ -57,7 +57,7 @@ def test_a_link_without_its_rate_is_refused(catalog: Catalog) -> None:
 def test_optics_reach_farther_cost_more_power_and_more_dollars(catalog: Catalog) -> None:
     media = ["passive_copper", "active_copper", "pluggable_optics", "linear_optics", "co_packaged_optics"]
     inputs = link_inputs(catalog, {**NEEDED, "medium": media})
-    found, reach = columns(link(inputs)), np.asarray(cable_reach_m(inputs))
+    found, reach = columns(link(inputs)), np.asarray(link_reach_m(inputs))
 
     assert reach[0] < reach[1] < reach[2]
     assert np.argmax(found["power_w"]) == 2
@@ -65,6 +65,32 @@ def test_optics_reach_farther_cost_more_power_and_more_dollars(catalog: Catalog)
     assert found["medium_pj_per_bit"][2] > found["medium_pj_per_bit"][3] > found["medium_pj_per_bit"][4]
     assert found["medium_usd"][2] > found["medium_usd"][1] > found["medium_usd"][0]
     assert np.argmin(found["failure_fit"]) == 0
+
+
+@pytest.mark.parametrize("medium", ["board", "backplane", "passive_copper", "cabled_backplane", "active_copper",
+                                    "pluggable_optics", "linear_optics", "co_packaged_optics"])  # fmt: skip
+def test_a_link_that_closes_at_no_length_reaches_nowhere(catalog: Catalog, medium: str) -> None:
+    lanes = {"lane_rate_gbps": [106.25, 425.0, 448.0], "modulation": ["pam4", "pam8", "nrz"]}
+    codes = {"equaliser": ["adc_dsp", "ctle", "adc_dsp"], "fec": ["kp4", "none", "kp4"]}
+    inputs = link_inputs(catalog, {**NEEDED, **lanes, **codes, "length_m": 0.1, "medium": medium})
+
+    found, reach = columns(link(inputs)), np.asarray(link_reach_m(inputs))
+
+    assert found["missing_db"][0] == 0.0 < found["missing_db"][1]
+    assert found["symbol_excess_ghz"][2] > 0.0
+    assert 0.1 < reach[0] <= catalog.value("media", medium, "reach_limit_m")
+    assert reach[1:].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("medium", ["board", "backplane", "passive_copper"])
+def test_a_link_closes_up_to_its_reach_and_not_beyond(catalog: Catalog, medium: str) -> None:
+    asked: dict[str, Any] = {**NEEDED, "lane_rate_gbps": 212.5, "medium": medium}
+    reach = float(np.asarray(link_reach_m(link_inputs(catalog, asked))))
+    assert 0.0 < reach < catalog.value("media", medium, "reach_limit_m")
+
+    found = link(link_inputs(catalog, {**asked, "length_m": [0.99 * reach, 1.01 * reach]}))
+
+    assert (np.asarray(found.missing_db) > 0.0).tolist() == [False, True]
 
 
 def test_a_weak_code_and_a_simple_equaliser_miss_decibels_on_a_long_cable(catalog: Catalog) -> None:

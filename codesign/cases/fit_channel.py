@@ -112,7 +112,7 @@ def _link(
         package_mm=lines_mm, package_per_mm=side["attenuation_per_mm"],
         package_sqrt_ns_per_mm=side["skin_sqrt_ns_per_mm"], package_ns_per_mm=side["dielectric_ns_per_mm"],
         sections_count=2.0 * sections, package_ends_count=2.0, package_delay_ns_per_mm=side["delay_ns_per_mm"],
-        board_mm=0.0, board_sqrt_ns_per_mm=0.0, board_ns_per_mm=0.0,
+        board_mm=0.0, trace_m=0.0, board_sqrt_ns_per_mm=0.0, board_ns_per_mm=0.0,
         connectors_count=number(columns, "connectors"), connector_db=number(columns, "connector_db"),
         connector_ghz=PLUG_GHZ, connector_reflection_ratio=reflection, cable_m=metres,
         cable_low_ghz=wire["low_ghz"], cable_low_db_per_m=wire["low_db_per_m"],

@@ -97,7 +97,9 @@ def die_to_die_inputs(
     field = bump_field_mm2(BUMPS_PER_WIRE, die("bump_um"))
     return replace(
         base,
-        channel=replace(base.channel, package_mm=1000.0 * np.asarray(base.medium.length_m), board_mm=0.0),
+        channel=replace(
+            base.channel, package_mm=1000.0 * np.asarray(base.medium.length_m), board_mm=0.0, trace_m=0.0
+        ),
         medium=replace(
             base.medium, own_ber=die("own_ber"), reach_limit_m=die("reach_mm") / 1000.0, common_fit=0.0, flap_fit=0.0,
             own_usd_per_gbps=0.0, lane_usd_per_m=0.0,

@@ -11,7 +11,7 @@ from codesign.columns import number_at
 from codesign.links import WORDS, Choice, link_inputs
 from codesign.model.link.chain import Link, link
 from codesign.model.link.inputs import LinkInputs
-from codesign.model.link.signal import cable_reach_m
+from codesign.model.link.signal import link_reach_m
 from codesign.units import unit_of
 
 
@@ -31,7 +31,7 @@ SHEET: Mapping[str, Mapping[str, str]] = {
     "channel": {
         "nyquist_ghz": "chen-2024-designcon-425g", "insertion_loss_db": "ieee-802.3dj-d3.3, twinax-26awg-blog-028",
         "fixed_loss_db": "ieee-802.3dj-d3.3", "cable_db_per_m": "twinax-26awg-blog-028",
-        "reach_m": "the budget solved for the cable", "reach_excess_m": "media.yaml",
+        "reach_m": "the budget solved for the length, media.yaml", "reach_excess_m": "media.yaml",
     },
     "signal": {
         "snr_db": "ieee-802.3-annex-93a, calibration/channel.yaml", "required_snr_db": "cho-yoon-2002, etc-ll-fec-1.0",
@@ -78,7 +78,7 @@ def datasheet(result: Link, inputs: LinkInputs, catalog: Catalog, row: int = 0) 
     Published energies lie within a stated factor of the fitted one; standard PHYs have the printed energy.
     """
     numbers = dict(result.columns()) | {
-        "reach_m": cable_reach_m(inputs), "buffer_given_bytes": inputs.flow.buffer_bytes,
+        "reach_m": link_reach_m(inputs), "buffer_given_bytes": inputs.flow.buffer_bytes,
         "symbol_rate_ghz": 2.0 * result.signal.nyquist_ghz,
         "serdes_low_pj_per_bit": 0.0, "serdes_high_pj_per_bit": 0.0,
     }  # fmt: skip

@@ -18,7 +18,8 @@ class ChannelInputs:
     sections_count: Numeric  # line sections of all packages, each of its own impedance
     package_ends_count: Numeric  # packages on the way
     package_delay_ns_per_mm: Numeric
-    board_mm: Numeric
+    board_mm: Numeric  # of the hosts, whatever the length of the link
+    trace_m: Numeric  # board that the link itself crosses; 0 where its length is cable or glass
     board_sqrt_ns_per_mm: Numeric
     board_ns_per_mm: Numeric
     connectors_count: Numeric

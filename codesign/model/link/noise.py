@@ -82,7 +82,8 @@ def segment(channel: ChannelInputs, frequency_ghz: Numeric) -> Segment:
             channel.package_ns_per_mm,
         ),
         board_db=line_loss_db(
-            frequency_ghz, channel.board_mm, 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm
+            frequency_ghz, channel.board_mm + 1000.0 * channel.trace_m, 0.0, channel.board_sqrt_ns_per_mm,
+            channel.board_ns_per_mm,
         ),
         plugs_db=connector_loss_db(
             frequency_ghz, channel.connectors_count, channel.connector_db, channel.connector_ghz

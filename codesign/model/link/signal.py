@@ -6,7 +6,7 @@ import numpy as np
 
 from codesign.columns import freeze
 from codesign.model.link.bursts import propagated_error_prob
-from codesign.model.link.channel import reach_m, twinax_loss_db_per_m
+from codesign.model.link.channel import line_loss_db, reach_m, twinax_loss_db_per_m
 from codesign.model.link.inputs import LinkInputs
 from codesign.model.link.noise import noise_ratio, segment
 from codesign.model.link.pam import required_snr_db, symbol_error_log10_ratio, symbol_rate_ghz
@@ -111,10 +111,12 @@ def loss_budget_db(inputs: LinkInputs, required_db: Numeric) -> Numeric:
     return low
 
 
-def cable_reach_m(inputs: LinkInputs) -> Numeric:
-    """Longest copper cable that still meets the limit of the code, and not beyond what the medium is made for.
+def link_reach_m(inputs: LinkInputs) -> Numeric:
+    """Longest link that still meets the limit of the code, and not beyond what the medium is made for.
 
-    Where the signal crosses no cable (boards, glass) it is the reach of the medium.
+    A cable or a trace takes what its packages, boards and plugs leave of the budget. Glass, and what lies behind a
+    retimer, goes as far as the medium where the electrical part closes, and nowhere where it does not. Of a lane faster
+    than the budget was fitted to no length is known.
 
     Args:
         inputs: The link.
@@ -123,14 +125,20 @@ def cable_reach_m(inputs: LinkInputs) -> Numeric:
         Length. [m]
 
     Source:
-        ieee-802.3-annex-93a: the budget, solved for the cable.
+        ieee-802.3-annex-93a: the budget, solved for the length.
 
     >>> from codesign.model.link.example import example_inputs
-    >>> 0.0 < float(cable_reach_m(example_inputs())) <= 3.0
+    >>> 0.0 < float(link_reach_m(example_inputs())) <= 3.0
     True
     """
-    line = signal(inputs)
+    line, channel = signal(inputs), inputs.channel
     budget = loss_budget_db(inputs, line.required_snr_db)
-    copper = reach_m(budget, line.fixed_loss_db, line.cable_db_per_m)
+    trace_db_per_m = line_loss_db(line.nyquist_ghz, 1000.0, 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm)
+    without_trace_db = line.fixed_loss_db - trace_db_per_m * channel.trace_m
     limit = inputs.medium.reach_limit_m
-    return np.where(np.asarray(inputs.channel.cable_m) > 0.0, np.minimum(copper, limit), limit)
+    reach = np.where(np.greater_equal(line.margin_db, 0.0), limit, 0.0)
+    trace = np.minimum(reach_m(budget, without_trace_db, trace_db_per_m), limit)
+    reach = np.where(np.greater(channel.trace_m, 0.0), trace, reach)
+    cable = np.minimum(reach_m(budget, line.fixed_loss_db, line.cable_db_per_m), limit)
+    reach = np.where(np.greater(channel.cable_m, 0.0), cable, reach)
+    return np.where(np.less_equal(2.0 * line.nyquist_ghz, inputs.fit.fastest_symbol_ghz), reach, 0.0)
