@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -53,6 +54,28 @@ def test_nothing_feasible_says_what_the_closest_lacks(here: Path, capsys: pytest
     assert run(["study", "best", "mine"]) == 8
     assert "the closest" in capsys.readouterr().out
     assert run(["study", "pareto", "mine"]) == 8
+
+
+def test_several_objectives_have_a_best_each_and_a_front(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = space(here, more="objectives: {usd_per_mtok: minimize, tokens_per_s: maximize, die_mm2: minimize}\n")
+
+    assert run(["study", "run", path, "--executor", "inline"]) == 0
+    said = capsys.readouterr()
+    assert run(["study", "best", "mine", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert run(["study", "pareto", "mine", "--json"]) == 0
+    front = json.loads(capsys.readouterr().out)
+
+    words = " ".join(said.out.split())
+    for name, sign in (("usd_per_mtok", 1.0), ("tokens_per_s", -1.0), ("die_mm2", 1.0)):
+        best = summary["best_of"][name]
+        assert f"best {name}: " in words
+        assert f"(trial {best['number']}; " in words
+        assert sign * best["values"][name] == min(sign * row[name] for row in front)
+    assert f"front: {len(front)} trial" in words
+    assert summary["next"][0] == "codesign study pareto mine"
+    assert summary["next"][0] in words
+    assert re.search(r"best usd_per_mtok \S+ USD/Mtoken, tokens_per_s .*, die_mm2 .*; \d+ on the front", said.err)
 
 
 def test_a_study_of_a_file_goes_on_by_its_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

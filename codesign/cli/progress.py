@@ -35,9 +35,12 @@ def sweep_progress(quiet: bool) -> Iterator[Report | None]:
 def _best(now: Any, objectives: tuple[str, ...]) -> str:
     from codesign.views.explain import shown
 
-    if not now.best_values:
+    if not now.best_each:
         return "no feasible design yet"
-    text = "best " + ", ".join(shown(n, v) for n, v in zip(objectives, now.best_values, strict=True))
+    if len(objectives) > 1:  # no one trial is the best: each objective's best, and how many stand beside each other
+        each = ", ".join(f"{n} {shown(n, v)}" for n, v in zip(objectives, now.best_each, strict=True))
+        return f"best {each}; {now.front_count} on the front"
+    text = f"best {shown(objectives[0], now.best_each[0])}"
     return f"{text} (bound by {now.binds['now']})" if now.binds else text
 
 

@@ -65,7 +65,7 @@ def _answer(study: Any, as_json: bool) -> int:
     if as_json:
         print_json(summary)
     else:
-        from codesign.views.explain import answer
+        from codesign.views.answer import answer
 
         show(answer(summary))
     return 0 if summary["best"] is not None else InfeasibleError.exit_code

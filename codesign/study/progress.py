@@ -26,7 +26,9 @@ class Progress:
     feasible_count: int
     failed_count: int
     best_number: int | None
-    best_values: tuple[float, ...] | None
+    best_values: tuple[float, ...] | None  # of that trial, once it keeps every rule
+    best_each: tuple[float, ...] | None  # the best of every objective, each perhaps of another trial
+    front_count: int  # trials that no other beats, with several objectives
     binds: Any
     trials_per_s: float
     left_s: float | None
@@ -61,6 +63,7 @@ class StudySummary:
     feasible_count: int
     failed_count: int
     best: TrialView | None
+    best_of: Mapping[str, TrialView]  # by objective, of those that keep every rule
     baselines: tuple[TrialView, ...]
     front_numbers: tuple[int, ...]
     hypervolume: float | None
@@ -82,7 +85,8 @@ class Ledger:
         self.feasible_count = 0
         self.failed_count = 0
         self.best: tuple[float, float, int] | None = None  # excess, first cost, number: the smallest is best
-        self.best_values: tuple[float, ...] | None = None
+        self.best_values: tuple[float, ...] | None = None  # of the best, once it keeps every rule
+        self._lowest = np.full(len(self.signs), np.inf)
         self._front = np.empty((0, len(self.signs)))
 
     def add(self, numbers: NDArray[np.int64], values: Array, constraints: Array, failed: NDArray[np.bool_]) -> None:
@@ -98,10 +102,24 @@ class Ledger:
         first = int(np.lexsort((numbers[good], costs[:, 0], violation))[0])
         here = (float(violation[first]), float(costs[first, 0]), int(numbers[good][first]))
         if self.best is None or here < self.best:
-            self.best, self.best_values = here, tuple(values[good][first].tolist())
-        if len(self.signs) > 1 and kept.any():
+            self.best = here
+            self.best_values = tuple(values[good][first].tolist()) if here[0] <= 0.0 else None
+        if not kept.any():
+            return
+        self._lowest = np.minimum(self._lowest, costs[kept].min(axis=0))
+        if len(self.signs) > 1:
             both = np.concatenate([self._front, costs[kept]])
             self._front = both[front(both)]
+
+    @property
+    def best_each(self) -> tuple[float, ...] | None:
+        """The best of every objective among the trials that keep every rule."""
+        return tuple((self._lowest * self.signs).tolist()) if self.feasible_count else None
+
+    @property
+    def front_count(self) -> int:
+        """Trials that no other beats; with one objective nobody counts them."""
+        return len(self._front)
 
     def reach(self, reference: Array) -> float:
         """How far the study has come: lower best cost or larger hypervolume, larger is better."""
@@ -135,11 +153,10 @@ def summarise(store: Store, name: str, **extra: Any) -> StudySummary:
     numbers = columns.numbers[counts]
     costs, violation = columns.values[counts] * signs, excess(columns.constraints[counts])
     kept = violation <= 0.0
-    best = None
-    if len(numbers):
-        best = int(numbers[int(np.lexsort((numbers, costs[:, 0], violation))[0])])
+    leaders = [_leader(numbers, costs, violation, k) for k in range(len(signs))] if len(numbers) else []
+    best = leaders[0] if leaders else None
     first = sorted(baseline_numbers(study, columns))
-    shown = {v.number: v for v in views(store, study, [*first, *([] if best is None else [best])])}
+    shown = {v.number: v for v in views(store, study, [*first, *leaders])}
     on_front = numbers[kept][front(costs[kept])] if kept.any() else np.empty(0, dtype=np.int64)
     volume = None
     if len(signs) > 1 and study.reference is not None:
@@ -154,6 +171,11 @@ def summarise(store: Store, name: str, **extra: Any) -> StudySummary:
         feasible_count=int(kept.sum()),
         failed_count=int((columns.states == "FAIL").sum()),
         best=None if best is None else shown.get(best),
+        best_of={
+            name: shown[number]
+            for (name, _), number in zip(study.objectives, leaders, strict=False)
+            if number in shown and shown[number].feasible
+        },
         baselines=tuple(shown[n] for n in first if n in shown),
         front_numbers=tuple(int(n) for n in on_front),
         hypervolume=volume,
@@ -163,6 +185,12 @@ def summarise(store: Store, name: str, **extra: Any) -> StudySummary:
         mixed=study.mixed,
         **extra,
     )
+
+
+def _leader(numbers: NDArray[np.int64], costs: Array, violation: Array, objective: int) -> int:
+    """The best trial by one objective; among equals the one that is better in the others, in their order."""
+    others = [costs[:, k] for k in reversed(range(costs.shape[1])) if k != objective]
+    return int(numbers[int(np.lexsort((numbers, *others, costs[:, objective], violation))[0])])
 
 
 def baseline_numbers(study: StudyRecord, columns: TrialColumns) -> dict[int, str]:

@@ -477,6 +477,8 @@ class _Driver:
                 failed_count=ledger.failed_count,
                 best_number=best,
                 best_values=ledger.best_values,
+                best_each=ledger.best_each,
+                front_count=ledger.front_count,
                 binds=None if best is None else self._binds(best, flight, details),
                 trials_per_s=rate,
                 left_s=max(self._study.trials_total - ledger.done_count, 0) / rate if rate > 0.0 else None,

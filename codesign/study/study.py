@@ -160,6 +160,7 @@ class Study:
             "total": found.total_count,
             "feasible_frac": found.feasible_count / max(found.trials_count, 1),
             "best": best,
+            "best_of": {m: {"number": v.number, "values": dict(v.values)} for m, v in found.best_of.items()},
             "closest": leader if best is None else None,
             "baselines": problem.machines(),
             "refusals": {rule: count for rule, count in found.refusals.items() if count},
@@ -175,7 +176,9 @@ class Study:
         more = f"codesign study run {self.name}{further}{where}"
         if best is None:
             return [more]
+        several = len(best["values"]) > 1
         return [
+            *([f"codesign study pareto {self.name}{where}"] if several else []),
             f"codesign study show {self.name} --trial {best['number']}{where}",
             more,
             f"codesign study export {self.name} {self.name}.csv{where}",

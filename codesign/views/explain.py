@@ -1,4 +1,4 @@
-"""The answer of a study as a person reads it: best beside baseline, bill, waterfall, what binds, what was refused."""
+"""One design as a person reads it: what it is, its workloads, waterfall, bill, what binds, what it breaks."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,21 +36,6 @@ def _digits(value: float) -> str:
     return f"{value:.4g}"
 
 
-def answer(summary: Mapping[str, Any]) -> RenderableType:
-    """Everything `study run` and `study best` print, from the documented JSON of the same command."""
-    best = summary.get("best")
-    parts: list[RenderableType] = [headline(summary)]
-    if best:
-        reference = best_baseline(summary["baselines"], summary["objectives"])
-        parts += [design_table(best, reference), workload_table(best), waterfall_table(best, reference)]
-        parts += [bill_table(best, reference), binds_text(best)]
-    if summary.get("closest"):
-        parts.append(violations_table(summary["closest"], f"the closest, trial {summary['closest']['number']}, breaks"))
-    parts.append(refusals_table(summary))
-    parts.append(next_commands(summary))
-    return Group(*parts)
-
-
 def single(trial: Trial) -> RenderableType:
     """One evaluated design: its values, what it breaks, mapping, waterfall, bill and what binds."""
     parts: list[RenderableType] = [_verdict(trial)]
@@ -79,43 +64,6 @@ def violations_table(trial: Trial, title: str = "rules it breaks") -> Table:
         required, available = f"{_digits(v['required'])} {v['unit']}", f"{_digits(v['available'])} {v['unit']}"
         table.add_row(v["rule"], required, available, f"{100 * v['excess']:.1f} %")
     return table
-
-
-def best_baseline(baselines: Sequence[Trial], objectives: Mapping[str, str]) -> Trial | None:
-    """The feasible baseline with the best first objective, or the first one if none is feasible."""
-    if not baselines:
-        return None
-    name, direction = next(iter(objectives.items()))
-    sign = 1.0 if direction == "minimize" else -1.0
-    return min(baselines, key=lambda trial: (not trial["feasible"], sign * trial["values"][name]))
-
-
-def headline(summary: Mapping[str, Any]) -> RenderableType:
-    """One paragraph: what was asked, how much was tried, what is best against the best baseline."""
-    lines = [
-        Text(summary.get("question", ""), style="bold"),
-        Text(
-            f"study {summary['study']}: {summary['trials']} trials, {100 * summary['feasible_frac']:.1f} % feasible, "
-            f"sampler {summary['sampler']}"
-        ),
-    ]
-    if summary.get("reason") and summary["state"] != "running":
-        lines.append(Text(f"{summary['state']}: {summary['reason']}"))
-    best = summary.get("best")
-    if best is None:
-        lines.append(Text("nothing feasible was found; the tables below say which rules refused", style="red"))
-        return Group(*lines)
-    reference = best_baseline(summary["baselines"], summary["objectives"])
-    for name in summary["objectives"]:
-        text = f"best {name}: {shown(name, best['values'][name])} (trial {best['number']})"
-        if reference is not None and reference["feasible"] and reference["values"][name]:
-            change = 100.0 * (best["values"][name] / reference["values"][name] - 1.0)
-            text += f", {change:+.1f} % against {reference['source']} at {shown(name, reference['values'][name])}"
-        lines.append(Text(text, style="green"))
-    if reference is not None and best_baseline([best, reference], summary["objectives"]) is reference:
-        said = "is better than every trial so far: search longer, or offer what it has"
-        lines.append(Text(f"{reference['source']}, evaluated whole, {said}", style="yellow"))
-    return Group(*lines)
 
 
 def design_table(best: Trial, reference: Trial | None) -> Table:
@@ -230,11 +178,6 @@ def refusals_table(
     for rule, count in sorted(refusals.items(), key=lambda item: -item[1]):
         table.add_row(rule, str(count), "#" * max(1, round(30 * count / most)))
     return table
-
-
-def next_commands(summary: Mapping[str, Any]) -> RenderableType:
-    """Three commands that a reader would want now."""
-    return Group(Text("next:", style="bold"), *(Text(f"  {line}") for line in summary.get("next", [])))
 
 
 def rows_table(title: str, rows: Sequence[Mapping[str, Any]], columns: Iterable[str] | None = None) -> Table:
