@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from codesign.candidates import Candidates
 from codesign.catalog import Catalog
 from codesign.hardware import Hardware
 from codesign.jobs import columned
 from codesign.metrics import METRICS, Metrics, Rule, Violations, WorkloadResult
+from codesign.model.link.chain import Link
 from codesign.networks import Networks
 from codesign.space import Serving, Space, Training
 from codesign.space.schema import Limit
@@ -51,7 +53,6 @@ def physical(hardware: Hardware, nets: Networks, catalog: Catalog) -> Violations
     kinds = c.words("memory_kind")
     height = np.array([catalog.value("memory", kind, "height_limit_count") for kind in kinds])
     pin = np.array([catalog.value("memory", kind, "pin_rate_limit_gbps") for kind in kinds])
-    fastest_ghz = catalog.constant("channel", "surrogate", "fastest_symbol_ghz")
     pairs: list[tuple[Numeric, Numeric]] = [
         (c.numbers("memory_height_count"), height),
         (c.numbers("memory_pin_rate_gbps"), pin),
@@ -59,12 +60,8 @@ def physical(hardware: Hardware, nets: Networks, catalog: Catalog) -> Violations
             _payload(c.numbers(f"{p}_payload_bytes"), c.words(f"{p}_protocol"), catalog)
             for p in ("scale_up", "scale_out")
         ),
-        (hardware.length_m("scale_up"), hardware.length_m("scale_up") - own.up.reach_excess_m),
-        (own.up.signal.required_snr_db, own.up.signal.required_snr_db - own.up.missing_db),
-        (2.0 * own.up.signal.nyquist_ghz, fastest_ghz),
-        (hardware.length_m("scale_out"), hardware.length_m("scale_out") - own.out.reach_excess_m),
-        (own.out.signal.required_snr_db, own.out.signal.required_snr_db - own.out.missing_db),
-        (2.0 * own.out.signal.nyquist_ghz, fastest_ghz),
+        *_line(own.up, hardware.length_m("scale_up"), catalog),
+        *_line(own.out, hardware.length_m("scale_out"), catalog),
         (c.numbers("scale_up_domain_count"), nets.up.capacity_count),
         (nets.out.capacity_count * (1.0 + nets.out.radix_excess_ratio), nets.out.capacity_count),
         (own.chip.reticle_required_mm2, own.chip.reticle_available_mm2),
@@ -73,6 +70,24 @@ def physical(hardware: Hardware, nets: Networks, catalog: Catalog) -> Violations
         (own.power.power_cap_w, own.power.cooling_cap_w),
     ]
     return graded(PHYSICAL, pairs, len(hardware))
+
+
+def link_violations(prefix: str, candidates: Candidates, found: Link, length_m: Array, catalog: Catalog) -> Violations:
+    """The rules of one network's links alone, at the length they were worked out for."""
+    payload = _payload(candidates.numbers(f"{prefix}_payload_bytes"), candidates.words(f"{prefix}_protocol"), catalog)
+    names = [f"{prefix}_{part}" for part in ("payload", "reach", "channel", "symbol_rate")]
+    rules = tuple(next(rule for rule in PHYSICAL if rule.name == name) for name in names)
+    return graded(rules, [payload, *_line(found, length_m, catalog)], len(candidates))
+
+
+def _line(found: Link, length_m: Array, catalog: Catalog) -> list[tuple[Numeric, Numeric]]:
+    """Length, signal-to-noise ratio and symbol rate of a link: what it needs and what it has."""
+    needed_db = found.signal.required_snr_db
+    return [
+        (length_m, length_m - found.reach_excess_m),
+        (needed_db, needed_db - found.missing_db),
+        (2.0 * found.signal.nyquist_ghz, catalog.constant("channel", "surrogate", "fastest_symbol_ghz")),
+    ]
 
 
 def _payload(payload: Array, protocols: list[str], catalog: Catalog) -> tuple[Array, Array]:

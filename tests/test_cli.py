@@ -76,6 +76,7 @@ def test_a_study_stops_at_a_limit_says_why_and_goes_on(capsys: pytest.CaptureFix
         (["validate", "missing.csv"], 5, "cannot read"),
         (["evaluate", "nowhere"], 3, "nowhere"),
         (["calibrate", "gem"], 2, "did you mean 'gemm'?"),
+        (["calibrate", "gemm", "--list", "--write"], 2, "give one of them"),
     ],
 )
 def test_a_wrong_command_ends_with_its_code_and_a_sentence(

@@ -70,9 +70,11 @@ def test_optics_reach_farther_cost_more_power_and_more_dollars(catalog: Catalog)
 @pytest.mark.parametrize("medium", ["board", "backplane", "passive_copper", "cabled_backplane", "active_copper",
                                     "pluggable_optics", "linear_optics", "co_packaged_optics"])  # fmt: skip
 def test_a_link_that_closes_at_no_length_reaches_nowhere(catalog: Catalog, medium: str) -> None:
-    lanes = {"lane_rate_gbps": [106.25, 425.0, 448.0], "modulation": ["pam4", "pam8", "nrz"]}
-    codes = {"equaliser": ["adc_dsp", "ctle", "adc_dsp"], "fec": ["kp4", "none", "kp4"]}
-    inputs = link_inputs(catalog, {**NEEDED, **lanes, **codes, "length_m": 0.1, "medium": medium})
+    asked: dict[str, Any] = {
+        "lane_rate_gbps": [106.25, 425.0, 448.0], "modulation": ["pam4", "pam8", "nrz"], "fec": ["kp4", "none", "kp4"],
+        "equaliser": ["adc_dsp", "ctle", "adc_dsp"], "lanes_count": 4.0, "length_m": 0.1, "medium": medium,
+    }  # fmt: skip
+    inputs = link_inputs(catalog, asked)
 
     found, reach = columns(link(inputs)), np.asarray(link_reach_m(inputs))
 

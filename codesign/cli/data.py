@@ -104,6 +104,8 @@ def calibrate(
     from codesign.cases.calibrate import constant_rows, refit
     from codesign.catalog import load_catalog
 
+    if as_list and write:
+        raise UsageError("calibrate: --list refits nothing, so that there is nothing to --write; give one of them")
     rows = constant_rows(load_catalog(), laws or []) if as_list else refit(laws or [], write=write)
     if as_json:
         print_json(rows)

@@ -1,11 +1,13 @@
 """``codesign evaluate|link|cost|chip|fabric DESIGN.yaml``."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from codesign.cli.output import Json, print_json, show
+from codesign.errors import UsageError
 
 Design = Annotated[str, typer.Argument(help="A design file (a space without vary), or a space: its base design.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Write the figure to this file (.svg or .html).")]
@@ -33,15 +35,25 @@ def evaluate(design: Design, as_json: Json = False) -> None:
 def link(
     design: Design,
     which: Annotated[str, typer.Option(help="scale_up, scale_out or die_to_die.")] = "scale_up",
-    sweep: Annotated[str | None, typer.Option(help="Vary this parameter and tabulate the link.")] = None,
+    sweep: Annotated[
+        str | None, typer.Option(help="Vary this parameter of the link, or length_m, and tabulate the link.")
+    ] = None,
+    length_m: Annotated[
+        float | None, typer.Option("--length-m", help="Length of the link; default: what the design's racks need.")
+    ] = None,
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
     """One link as a data sheet: loss, SNR, BER, FEC, retry, efficiency, buffers, latency, energy, area, dollars."""
-    from codesign.views.designs import link_rows, link_sweep
+    from codesign.views.links import MAIN, link_rows, link_sweep
 
-    rows = link_sweep(design, which, sweep, plot) if sweep else link_rows(design, which)
-    _print(rows, f"{which} link", as_json)
+    if sweep is None and plot is not None:
+        raise UsageError("link: --plot draws a sweep; say what varies, for example --sweep length_m")
+    if sweep is None:
+        _print(link_rows(design, which, length_m), f"{which} link", as_json)
+        return
+    rows = link_sweep(design, which, sweep, plot, length_m)
+    _print(rows, f"{which} link, --json has more columns", as_json, dict.fromkeys([next(iter(rows[0])), *MAIN]))
 
 
 def cost(
@@ -89,10 +101,10 @@ def fabric(design: Design, plot: Plot = None, as_json: Json = False) -> None:
         show(rows_table(title, rows, shown.get(title)))
 
 
-def _print(rows: list[dict[str, object]], title: str, as_json: bool) -> None:
+def _print(rows: list[dict[str, object]], title: str, as_json: bool, columns: Iterable[str] | None = None) -> None:
     if as_json:
         print_json(rows)
         return
     from codesign.views.explain import rows_table
 
-    show(rows_table(title, rows))
+    show(rows_table(title, rows, columns))

@@ -29,9 +29,11 @@ class Row:
 #: group -> result -> keys of sources.yaml, or what it was computed from
 SHEET: Mapping[str, Mapping[str, str]] = {
     "channel": {
+        "length_m": "the design, link_defaults.yaml", "reach_limit_m": "media.yaml",
         "nyquist_ghz": "chen-2024-designcon-425g", "insertion_loss_db": "ieee-802.3dj-d3.3, twinax-26awg-blog-028",
         "fixed_loss_db": "ieee-802.3dj-d3.3", "cable_db_per_m": "twinax-26awg-blog-028",
-        "reach_m": "the budget solved for the length, media.yaml", "reach_excess_m": "media.yaml",
+        "reach_m": "the budget solved for the length, media.yaml", "reach_margin_m": "reach_m less length_m",
+        "reach_excess_m": "length_m less reach_limit_m",
     },
     "signal": {
         "snr_db": "ieee-802.3-annex-93a, calibration/channel.yaml", "required_snr_db": "cho-yoon-2002, etc-ll-fec-1.0",
@@ -77,8 +79,10 @@ def datasheet(result: Link, inputs: LinkInputs, catalog: Catalog, row: int = 0) 
 
     Published energies lie within a stated factor of the fitted one; standard PHYs have the printed energy.
     """
+    reach_m, medium = link_reach_m(inputs), inputs.medium
     numbers = dict(result.columns()) | {
-        "reach_m": link_reach_m(inputs), "buffer_given_bytes": inputs.flow.buffer_bytes,
+        "length_m": medium.length_m, "reach_limit_m": medium.reach_limit_m, "reach_m": reach_m,
+        "reach_margin_m": reach_m - medium.length_m, "buffer_given_bytes": inputs.flow.buffer_bytes,
         "symbol_rate_ghz": 2.0 * result.signal.nyquist_ghz,
         "serdes_low_pj_per_bit": 0.0, "serdes_high_pj_per_bit": 0.0,
     }  # fmt: skip

@@ -5,32 +5,25 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from codesign.billing import activity_of, bill_of, cost_choice, scenario_of
 from codesign.candidates import Candidates, assemble_rows, check_space
 from codesign.catalog import Catalog, load_catalog
 from codesign.columns import number_at
 from codesign.cost.ownership import token_usd_per_mtok
-from codesign.errors import UsageError, nearest
 from codesign.evaluation import Evaluation, check_question, evaluate, mixed_watts
-from codesign.hardware import chip_inputs_of, link_choices, parts_of
-from codesign.links import link_inputs
+from codesign.hardware import chip_inputs_of
+from codesign.metrics import has_value
 from codesign.model.chip.power import power
-from codesign.model.link.chain import link
-from codesign.parameters import BY_NAME, Parameter
 from codesign.prices import Draws, facts_read
 from codesign.shadow import bound_by, shadow
-from codesign.space import Choices, Range, Space, Value, load_space
+from codesign.space import Space, load_space
 from codesign.units import Numeric, unit_of
 from codesign.views.bill import ITEMS, bill_rows, tornado, tornado_svg
 from codesign.views.curves import curves_svg, write_figure, write_text
-from codesign.views.datasheet import datasheet
 from codesign.views.fabric import default_groups, fabric_figure, fabric_rows
 from codesign.views.floorplan import floorplan_svg
 
 Row = dict[str, Any]
-LINKS = ("scale_up", "scale_out", "die_to_die")
 
 
 @dataclass(frozen=True)
@@ -71,100 +64,6 @@ def evaluated(design: str | Space) -> Row:
     return {"number": None, "source": f"design {asked.space.name}", "repairs": [], **details}
 
 
-# ---------------------------------------------------------------------------------------------------------- links
-
-
-def link_rows(design: str, which: str) -> list[Row]:
-    """One link of a design as a data sheet.
-
-    Raises:
-        UsageError: there is no such link.
-    """
-    asked = question(design)
-    if _known(which) == "die_to_die":
-        return _die_to_die_rows(asked)
-    inputs = link_inputs(asked.catalog, link_choices(asked.candidates, asked.catalog, which))
-    return [
-        {"section": row.group, "quantity": row.name, "value": row.value, "unit": row.unit, "source": row.source}
-        for row in datasheet(link(inputs), inputs, asked.catalog)
-    ]
-
-
-def link_sweep(design: str, which: str, parameter: str, plot: Path | None) -> list[Row]:
-    """The data sheet's main lines while one parameter of the link takes every value it may have.
-
-    Raises:
-        UsageError: no such link or parameter.
-    """
-    asked = question(design)
-    if _known(which) == "die_to_die":
-        raise UsageError("--sweep works for scale_up and scale_out")
-    chosen = _swept(which, parameter)
-    values = _values(chosen, asked.space, asked.catalog)
-    candidates = assemble_rows([{chosen.name: value} for value in values], asked.space)
-    columns = _link_columns(candidates, asked.catalog, which)
-    shown = ("raw_rate_gbps", "goodput_gbps", "insertion_loss_db", "margin_db", "pre_fec_ber", "flit_loss_prob",
-             "base_ns", "p999_ns", "energy_pj_per_bit", "serdes_area_mm2", "medium_usd", "failure_fit")  # fmt: skip
-    table = {name: np.broadcast_to(np.asarray(columns[name], dtype=np.float64), (len(values),)) for name in shown}
-    if plot is not None:
-        lines = {name: list(map(float, table[name])) for name in ("raw_rate_gbps", "goodput_gbps")}
-        unit = unit_of(chosen.name)
-        across = chosen.name if unit is None else f"{chosen.name} [{unit}]"
-        title = f"{asked.space.name}: {which} link against {chosen.name}"
-        write_figure(plot, curves_svg(values, lines, title, across, "rate per direction [Gb/s]"), title)
-    return [{chosen.name: value} | {n: float(table[n][i]) for n in shown} for i, value in enumerate(values)]
-
-
-def _known(which: str) -> str:
-    if which not in LINKS:
-        raise UsageError(f"no link {which!r}{nearest(which, LINKS)}")
-    return which
-
-
-def _link_columns(candidates: Candidates, catalog: Catalog, which: str) -> dict[str, Numeric]:
-    parts = parts_of(candidates, catalog)
-    return (parts.up if which == "scale_up" else parts.out).columns()
-
-
-def _die_to_die_rows(asked: Question) -> list[Row]:
-    """The interface between dies: what it offers, and what this design asks of it."""
-    name = asked.candidates.words("die_to_die")[0]
-    chip = parts_of(asked.candidates, asked.catalog).chip
-    facts = asked.catalog.technology("die_to_die", name)
-    rows = [{"section": name, "quantity": n, "value": fact.value, "unit": fact.unit} for n, fact in facts.items()]
-    edge_mm = number_at(chip.die_to_die_edge_mm)
-    asks = {
-        "edge_mm": edge_mm,
-        "rate_gbps": edge_mm * asked.catalog.value("die_to_die", name, "edge_gbps_per_mm"),
-        "area_mm2": number_at(chip.die_to_die_mm2),
-    }
-    return rows + [_row("this design", n, value) for n, value in asks.items()]
-
-
-def _swept(which: str, parameter: str) -> Parameter:
-    own = {name: p for name, p in BY_NAME.items() if name.startswith(f"{which}_")} | {
-        name: BY_NAME[name] for name in ("nic_rate_gbps", "node", "die_to_die")
-    }
-    for name in (parameter, f"{which}_{parameter}"):
-        if name in own:
-            return own[name]
-    raise UsageError(f"--sweep: no parameter {parameter!r} of the {which} link{nearest(parameter, own)}")
-
-
-def _values(chosen: Parameter, space: Space, catalog: Catalog, count: int = 17) -> list[Value]:
-    """What a parameter may be: as the space varies it, else all words, or steps between the bounds of the parameter."""
-    options = space.vary.get(chosen.name)
-    if isinstance(options, Choices):
-        return list(options.choices)
-    if chosen.is_word:
-        return list(chosen.options(catalog))
-    low, high = (options.low, options.high) if isinstance(options, Range) else (chosen.low, chosen.high)
-    wide = low > 0.0 and high > 30.0 * low
-    spaced = np.geomspace(low, high, count) if wide else np.linspace(low, high, count)
-    numbers = [float(n) for n in (np.round(spaced) if chosen.whole else spaced)]
-    return list(dict.fromkeys(int(n) if chosen.whole else float(f"{n:.6g}") for n in numbers))
-
-
 # ----------------------------------------------------------------------------------------------------------- cost
 
 
@@ -183,7 +82,7 @@ def cost_report(design: str, scenarios: Sequence[str], swing: bool, plot: Path |
         for row, priced in zip(rows, bill_rows(found.bill), strict=True):
             row[f"{name}_capital_usd"] = priced.capital_usd
             row[f"{name}_usd_per_h"] = priced.rate_usd_per_h
-            row[f"{name}_usd_per_mtok"] = priced.rate_usd_per_h * factor
+            row[f"{name}_usd_per_mtok"] = priced.rate_usd_per_h * factor if _delivers(found) else None
     swings = _swings(bills[names[0]], asked.catalog) if swing or plot is not None else []
     if plot is not None:
         write_figure(plot, tornado_svg(swings), f"{asked.space.name}: what each price does to USD/Mtoken")
@@ -202,6 +101,10 @@ def cost_report(design: str, scenarios: Sequence[str], swing: bool, plot: Path |
     return {"scenarios": names, "bill": rows, "tornado": listed if swing else []}
 
 
+def _delivers(found: Evaluation) -> bool:
+    return has_value("usd_per_mtok", float(found.metrics.usd_per_mtok[0]))
+
+
 def _priced(asked: Question, scenario: str) -> Evaluation:
     said = asked.space.scenario.model_copy(update={"prices": scenario})
     space = asked.space.model_copy(update={"scenario": said})
@@ -210,7 +113,9 @@ def _priced(asked: Question, scenario: str) -> Evaluation:
 
 
 def _swings(found: Evaluation, catalog: Catalog) -> list[Any]:
-    """Each price at its low and at its high; the machine and its mapping stay."""
+    """Each price at its low and at its high; the machine and its mapping stay. None where no token is delivered."""
+    if not _delivers(found):
+        return []
     scenario, watts = scenario_of(found.space.scenario), mixed_watts(found.watts, found.space)
 
     def usd_per_mtok(draws: Draws) -> Numeric:
@@ -238,16 +143,16 @@ def chip_rows(design: str, plot: Path | None) -> list[Row]:
     blocks = [f.name for f in fields(chip) if f.name.endswith("_mm2") and f.name not in dies]
     peaks = [f.name for f in fields(chip) if f.name.endswith("_peak_gflops")]
     memory = ("peak_rate_gbps", "capacity_bytes", "weights_frac", "kv_frac", "optimizer_frac", "latency_ns")
-    rows = [_row("area of the package", name, number_at(getattr(chip, name))) for name in blocks]
-    rows += [_row("dies", name, number_at(getattr(chip, name))) for name in dies]
-    rows += [_row("edge", name, number_at(getattr(chip, name))) for name in edges]
-    rows += [_row("peak", name, number_at(getattr(chip, name))) for name in (*peaks, "clock_ghz")]
-    rows += [_row("memory", name, number_at(getattr(own.memory, name))) for name in memory]
-    rows.append(_row("power", "clock_frac of a long 16-bit product", number_at(own.clock_frac)))
+    rows = [unit_row("area of the package", name, number_at(getattr(chip, name))) for name in blocks]
+    rows += [unit_row("dies", name, number_at(getattr(chip, name))) for name in dies]
+    rows += [unit_row("edge", name, number_at(getattr(chip, name))) for name in edges]
+    rows += [unit_row("peak", name, number_at(getattr(chip, name))) for name in (*peaks, "clock_ghz")]
+    rows += [unit_row("memory", name, number_at(getattr(own.memory, name))) for name in memory]
+    rows.append(unit_row("power", "clock_frac of a long 16-bit product", number_at(own.clock_frac)))
     for result, work in zip(found.workloads, found.space.workloads.values(), strict=True):
         drawn = power(own.power, activity_of(result, found.hardware, work))
         watts = [f.name for f in fields(drawn) if f.name.endswith("_w")]
-        rows += [_row(f"power in {result.name}", name, number_at(getattr(drawn, name))) for name in watts]
+        rows += [unit_row(f"power in {result.name}", name, number_at(getattr(drawn, name))) for name in watts]
     if plot is not None:
         inputs = chip_inputs_of(asked.candidates, own, asked.catalog)
         write_figure(plot, floorplan_svg(chip, inputs, 0), f"{asked.space.name}: floor plan")
@@ -320,6 +225,7 @@ def _plot_fabric(plot: Path, rows: Sequence[Row], title: str) -> None:
     write_figure(plot, curves_svg(sizes, lines, title, "message [byte]", "bus bandwidth [GB/s]"), title)
 
 
-def _row(section: str, name: str, value: float) -> Row:
+def unit_row(section: str, name: str, value: float) -> Row:
+    """A quantity with the unit its name promises."""
     unit = unit_of(name) or ""
     return {"section": section, "quantity": name, "value": value, "unit": "" if unit == "1" else unit}

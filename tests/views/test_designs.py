@@ -13,7 +13,6 @@ from rich.console import Console
 from codesign.errors import SpaceError, UsageError
 from codesign.jsons import dump
 from codesign.views import designs
-from codesign.views.curves import curves_svg
 from codesign.views.explain import single
 
 DESIGN = """
@@ -85,30 +84,6 @@ def test_a_design_that_cannot_be_built_says_why(design: str) -> None:
     assert "cooling" in text
 
 
-@pytest.mark.parametrize("which", ["scale_up", "scale_out", "die_to_die"])
-def test_a_link_is_a_data_sheet(design: str, which: str) -> None:
-    rows = designs.link_rows(design, which)
-    assert len(rows) > 10
-    wanted = ("section", "quantity", "value", "unit") + (() if which == "die_to_die" else ("source",))
-    assert {tuple(row) for row in rows} == {wanted}
-    assert all(row.get("source", "asked") for row in rows)
-    sheet = {row["quantity"]: row["value"] for row in rows}
-    if which != "die_to_die":
-        assert 0.0 < sheet["goodput_gbps"] < sheet["line_rate_gbps"] < sheet["raw_rate_gbps"]
-
-
-def test_a_sweep_walks_the_parameter_and_more_lane_rate_is_more_goodput(design: str, tmp_path: Path) -> None:
-    figure = tmp_path / "sweep.svg"
-    rows = designs.link_sweep("quickstart", "scale_up", "lane_rate_gbps", figure)
-    assert [row["scale_up_lane_rate_gbps"] for row in rows] == [50, 100, 200]
-    goodput = [row["goodput_gbps"] for row in rows]
-    assert goodput == sorted(goodput)
-    ElementTree.fromstring(figure.read_text(encoding="utf-8"))
-    assert len(designs.link_sweep(design, "scale_out", "scale_out_fec", None)) > 5
-    buffers = designs.link_sweep(design, "scale_up", "receive_buffer_bytes", None)
-    assert len(buffers) == 17
-
-
 def test_scenarios_stand_side_by_side_and_the_market_asks_more(design: str, tmp_path: Path) -> None:
     figure = tmp_path / "tornado.svg"
     report = designs.cost_report(design, ["owner", "market"], True, figure)
@@ -156,9 +131,6 @@ def test_the_fabric_report_has_networks_counts_bill_and_curves(design: str, tmp_
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda d: designs.link_rows(d, "scaleup"), UsageError, "did you mean 'scale_up'"),
-        (lambda d: designs.link_sweep(d, "scale_up", "lane_rate", None), UsageError, "scale_up_lane_rate_gbps"),
-        (lambda d: designs.link_sweep(d, "die_to_die", "lane_rate_gbps", None), UsageError, "scale_up and scale_out"),
         (lambda d: designs.cost_report(d, ["ownr"], False, None), SpaceError, "did you mean 'owner'"),
         (lambda d: designs.chip_rows(d, Path("plan.png")), UsageError, ".svg or .html"),
         (lambda d: designs.chip_rows(d, Path("/nowhere/at/all/plan.svg")), UsageError, "cannot write"),
@@ -168,16 +140,6 @@ def test_the_fabric_report_has_networks_counts_bill_and_curves(design: str, tmp_
 def test_mistakes_are_named(design: str, call, kind: type[Exception], words: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(kind, match=words.replace(".", r"\.")):
         call(design)
-
-
-def test_curves_show_words_and_decades() -> None:
-    for svg in (
-        curves_svg(["a", "b"], {"one": [1.0, 2.0], "two": [0.0, 1.0]}, "words & more", "x", "y"),
-        curves_svg([1.0, 1e6], {"one": [1e-9, 1.0]}, "decades", "x", "y"),
-        curves_svg([1.0, 2.0], {"flat": [0.0, 0.0]}, "flat", "x", "y"),
-    ):
-        assert "nan" not in svg
-        ElementTree.fromstring(svg)
 
 
 def test_a_cold_evaluation_loads_nothing_it_does_not_use(design: str) -> None:
