@@ -20,6 +20,13 @@ class MetricKind:
     worst: float
     meaning: str
 
+    def stands_in(self, value: float) -> bool:
+        """Whether a value is the worst one, which stands where there is none: never a price or a time to show.
+
+        A share may honestly be all of it.
+        """
+        return self.better == "minimize" and self.worst > 1.0 and value >= self.worst
+
 
 #: Every column of `Metrics` that a space may name. ``worst`` is fixed: it never depends on other trials.
 METRICS: dict[str, MetricKind] = {
@@ -44,6 +51,15 @@ METRICS: dict[str, MetricKind] = {
         "minimize", 1.0, "share of cost that would vanish if every link and rank were always at its mean"
     ),
 }
+
+
+def has_value(name: str, value: float) -> bool:
+    """Whether a result of this name is one, not what stands in for it where a design delivers nothing.
+
+    >>> has_value("usd_per_mtok", 0.2), has_value("usd_per_mtok", 1e6), has_value("sustained_loss_frac", 1.0)
+    (True, False, True)
+    """
+    return name not in METRICS or not METRICS[name].stands_in(value)
 
 
 def metric(name: str, place: str) -> MetricKind:

@@ -56,6 +56,53 @@ def test_nothing_feasible_says_what_the_closest_lacks(here: Path, capsys: pytest
     assert run(["study", "pareto", "mine"]) == 8
 
 
+def test_a_sweep_without_anything_feasible_says_so_and_promotes_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["sweep", "run", space(here, tpot_ms=0.01), "--points", "40", "--executor", "inline", "--promote", "4"]
+
+    assert run(words) == 8
+    said = capsys.readouterr().out
+    assert run([*words, "--json"]) == 8
+    summary = json.loads(capsys.readouterr().out)
+    assert run(["study", "list", "--json"]) == 0
+
+    assert "nothing feasible was found" in said
+    assert "1,000,000" not in said
+    assert "why points were refused" in said
+    assert "trials" not in said
+    assert "after repair" not in said
+    assert (summary["top"], summary["front"], summary["promoted_to"]) == ([], [], None)
+    assert summary["refusals"]["chat:tpot"] > 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_what_delivers_nothing_has_no_price(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = here / "huge.yaml"
+    path.write_text(
+        """
+name: huge
+question: Does a job run that fails before its first checkpoint?
+base: hgx_h100
+workloads:
+  pretrain: {kind: training, model: Llama-3.1-405B, accelerators_count: 8388608, sequence_count: 8192,
+             global_batch_count: 2097152}
+mapping: {pretrain: {tp_count: 8}}
+""",
+        encoding="utf-8",
+    )
+
+    for words in (["evaluate"], ["cost"]):
+        run([*words, str(path)])
+        assert "1,000,000" not in capsys.readouterr().out
+    run(["evaluate", str(path)])
+    assert "usd_per_mtok: none: it delivers nothing" in capsys.readouterr().out
+    run(["cost", str(path), "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["bill"][-1]["owner_usd_per_mtok"] is None
+    assert report["tornado"] == []
+
+
 def test_several_objectives_have_a_best_each_and_a_front(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = space(here, more="objectives: {usd_per_mtok: minimize, tokens_per_s: maximize, die_mm2: minimize}\n")
 

@@ -41,5 +41,5 @@ def check(
     as_asked, repaired = 100 * report["feasible_as_asked_frac"], 100 * report["feasible_frac"]
     show(f"{report['space']}: sound. {report['parameters']} parameters vary; of {report['samples']} uniform samples "
          f"{as_asked:.1f} % can be built as asked, {repaired:.1f} % keep every rule after repair.")  # fmt: skip
-    show(refusals_table({"refusals": report["refusals_as_asked"]}, "physical rules that samples break as asked"))
-    show(refusals_table({"refusals": report["refusals"]}))
+    show(refusals_table(report["refusals_as_asked"], "physical rules that samples break as asked", "samples"))
+    show(refusals_table(report["refusals"], "why samples were refused (after repair)", "samples"))

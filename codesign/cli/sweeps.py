@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from codesign.cli.output import Json, Storage, print_json, show, storage_url
+from codesign.errors import InfeasibleError
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -24,7 +25,7 @@ def run(
     promote: Annotated[int, typer.Option(help="Make this many of the best the first trials of a study.", min=0)] = 0,
     storage: Storage = None,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Screen candidates on an index range into Parquet chunks; a second call finishes what is missing."""
     from codesign.cli.progress import sweep_progress
     from codesign.study.study import sweep
@@ -46,8 +47,9 @@ def run(
         )
     if as_json:
         print_json(summary)
-        return
-    _print(summary)
+    else:
+        _print(summary)
+    return 0 if summary["feasible_count"] else InfeasibleError.exit_code
 
 
 def _print(summary: dict[str, Any]) -> None:
@@ -56,14 +58,16 @@ def _print(summary: dict[str, Any]) -> None:
     done, feasible = summary["done_count"], summary["feasible_count"]
     show(f"{done:,} of {summary['points_count']:,} points, {feasible:,} feasible: {summary['folder']}")
     rows = [
-        {"point": str(entry["index"]), **dict(zip(summary["objectives"], entry["values"], strict=True)),
-         "keeps every rule": "yes" if entry["excess"] <= 0.0 else "no"}
+        {"point": str(entry["index"]), **dict(zip(summary["objectives"], entry["values"], strict=True))}
         for entry in summary["top"][:10]
-    ]  # fmt: skip
-    show(rows_table("best points", rows))
+    ]
     if rows:
+        show(rows_table("best points", rows))
         best = [{"parameter": n, "value": shown(n, v)} for n, v in summary["top"][0]["row"].items()]
         show(rows_table(f"design of point {rows[0]['point']}", best))
-    show(refusals_table({"refusals": {rule: n for rule, n in summary["refusals"].items() if n}}))
+    else:
+        show("nothing feasible was found and nothing is promoted; the table says which rules refused")
+    broken = {rule: count for rule, count in summary["refusals"].items() if count}
+    show(refusals_table(broken, "why points were refused (as asked)", "points"))
     if summary["promoted_to"]:
         show(f"the best are the first trials of study {summary['promoted_to']}")

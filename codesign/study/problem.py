@@ -184,7 +184,7 @@ class SpaceProblem:
         """Objectives (n, k) and constraints (n, r) of n designs, one column per parameter, without repair.
 
         A design that breaks a physical rule is not run: its objectives are the worst value of each metric and the rules
-        of its workloads are NaN, not judged. Most points of a space are such, and running them is most of the work.
+        of its workloads are NaN, not judged. Most points of a large space are such and would be most of the work.
         """
         count = len(next(iter(columns.values())))
         candidates = assemble(columns, count, self.space)

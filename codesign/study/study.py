@@ -345,7 +345,7 @@ def sweep(
     if summary.reason == INTERRUPTED:
         raise KeyboardInterrupt
     target = None
-    if promote:
+    if promote and summary.feasible_count:
         target = f"{label}_promoted"
         with Store(storage) as store:
             first = promoted(store, label, promote)

@@ -59,8 +59,11 @@ class SweepProgress:
 
 @dataclass(frozen=True, slots=True)
 class SweepSummary:
-    """A sweep in one object. A marginal is, per level of a parameter: its label, candidates, feasible candidates, mean
-    and best of the first objective among the feasible."""
+    """A sweep in one object; ``top`` and ``front`` are points that keep every rule.
+
+    A marginal is, per level of a parameter: its label, candidates, feasible candidates, mean and best of the first
+    objective among the feasible.
+    """
 
     sweep: str
     state: str
@@ -139,7 +142,7 @@ def sweep_summary(store: Store, name: str, *, keep: int = _KEEP, **extra: Any) -
         done_count=sum(c.stop_index - c.start_index for c in chunks),
         feasible_count=merged["feasible"],
         failed=tuple(merged["failed"]),
-        top=tuple(merged["top"]),
+        top=tuple(entry for entry in merged["top"] if entry["excess"] <= 0.0),
         front=tuple(merged["front"]),
         marginals=_labelled(sweep, merged["marginals"]),
         refusals=merged["refusals"],
@@ -153,8 +156,7 @@ def promoted(store: Store, name: str, count: int = 64) -> list[tuple[str, Mappin
     summary = sweep_summary(store, name, keep=count)
     chosen: dict[int, Mapping[str, Value]] = {}
     for entry in [*summary.front, *summary.top]:
-        if entry["excess"] <= 0.0:
-            chosen.setdefault(entry["index"], entry["row"])
+        chosen.setdefault(entry["index"], entry["row"])
     return [("", row) for row in list(chosen.values())[:count]]
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from codesign.errors import StudyError, UsageError
+from codesign.metrics import has_value
 from codesign.store.repository import EvaluationRecord, Store, StudyRecord, strict_json
 from codesign.store.restore import restore
 from codesign.store.trials import ParameterColumn, TrialColumns
@@ -168,12 +169,13 @@ def _write_csv(
             found = evaluations.get(number)
             built = json.loads(found.repaired) if found is not None else {}
             limits, values = _numbers(columns.constraints[i]), _numbers(columns.values[i])
+            priced = [v if v is not None and has_value(m, v) else None for m, v in zip(metrics, values, strict=True)]
             feasible = columns.states[i] == "COMPLETE" and all(c is not None and c <= 0.0 for c in limits)
             writer.writerow(
                 [
                     *(number, columns.states[i], str(bool(feasible)).lower()),
                     *(("", "") if found is None else (found.design_hash, found.tombstone)),
-                    *(values + [asked[i].get(name) for name in coding.names] + limits),
+                    *(priced + [asked[i].get(name) for name in coding.names] + limits),
                     *(built.get(name) for name in coding.names),
                 ]
             )

@@ -29,7 +29,7 @@ def answer(summary: Mapping[str, Any]) -> RenderableType:
         parts += [bill_table(best, reference), binds_text(best)]
     if summary.get("closest"):
         parts.append(violations_table(summary["closest"], f"the closest, trial {summary['closest']['number']}, breaks"))
-    parts.append(refusals_table(summary))
+    parts.append(refusals_table(summary["refusals"]))
     parts.append(next_commands(summary))
     return Group(*parts)
 

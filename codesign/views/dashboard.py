@@ -12,6 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from codesign.metrics import has_value
 from codesign.store.repository import EvaluationRecord, Store, StudyRecord, strict_json
 from codesign.store.review import write_review
 from codesign.store.trials import ParameterColumn, TrialColumns, cached_storage
@@ -19,6 +20,7 @@ from codesign.study.fronts import excess, front
 from codesign.study.parameters import from_json
 from codesign.study.progress import baseline_numbers, counting
 from codesign.study.search import distribution_json
+from codesign.views.explain import shown
 
 MOST = 1500
 _NOTED = 8  # best trials that get a note of their own
@@ -195,6 +197,7 @@ def trial_note(study: StudyRecord, record: EvaluationRecord, name: str | None) -
     details = json.loads(record.details)
     lines = [f"# Trial {record.number} of {study.name}" + (f": {name}" if name else "")]
     lines += ["## Design", _table([{"parameter": k, "value": v} for k, v in json.loads(record.repaired).items()])]
+    details["values"] = {name: shown(name, value) for name, value in details.get("values", {}).items()}
     for key in ("values", "binds", "bill", "repairs", "violations"):
         if details.get(key):
             lines += [f"## {key.capitalize()}", _markdown(details[key])]
@@ -211,6 +214,9 @@ def front_figure(
     numbers = columns.numbers[chosen]
     metrics = [metric for metric, _ in study.objectives]
     two = len(metrics) > 1
+    real = [all(has_value(m, v) for m, v in zip(metrics, row, strict=True)) for row in values.tolist()]
+    places = np.flatnonzero(real)  # what delivers nothing has no place in a figure of prices
+    values, kept, numbers = values[places], kept[places], numbers[places]
     x, y = (values[:, 0], values[:, 1]) if two else (numbers, values[:, 0])
     figure = go.Figure()
     known = np.isin(numbers, list(named))

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from codesign.metrics import has_value
 from codesign.units import unit_of
 
 Trial = Mapping[str, Any]
@@ -18,11 +19,15 @@ def shown(name: str, value: Any) -> str:
 
     >>> shown("scale_up_lane_rate_gbps", 212.5), shown("scale_up_fec", "kp4"), shown("usd_per_mtok", 0.1234567)
     ('212.5 Gb/s', 'kp4', '0.1235 USD/Mtoken')
+    >>> shown("usd_per_mtok", 1e6)  # what stands in for a price where nothing is delivered
+    'none'
     """
     if value is None:
         return "-"
     if isinstance(value, str):
         return value
+    if not has_value(name, value):
+        return "none"
     unit = unit_of(f"_{name}")
     number = _digits(float(value))
     return number if unit in (None, "count", "1") else f"{number} {unit}"
@@ -49,7 +54,10 @@ def _verdict(trial: Trial) -> RenderableType:
     if not trial["feasible"]:
         broken = ", ".join(v["rule"] for v in trial["violations"])
         lines.append(Text(f"cannot be built as it is: breaks {broken}", style="red"))
-    lines += [Text(f"{name}: {shown(name, value)}", style="green") for name, value in trial["values"].items()]
+    style, were = ("green", "") if trial["feasible"] else ("yellow", ", were it built")
+    for name, value in trial["values"].items():
+        clause = were if has_value(name, value) else ": it delivers nothing"
+        lines.append(Text(f"{name}: {shown(name, value)}{clause}", style=style))
     names = ("usd_per_h", "capex_usd", "package_power_w", "energy_j_per_token", "die_mm2", "availability_frac")
     lines.append(Text(", ".join(f"{name} {shown(name, trial['metrics'][name])}" for name in names)))
     return Group(*lines)
@@ -90,12 +98,16 @@ def workload_table(best: Trial) -> Table:
         table.add_row(
             name,
             _mapping(work["mapping"]),
-            f"{_mapping(work['runner_up'])} ({100 * (work['runner_up_ratio'] - 1):+.1f} %)",
+            f"{_mapping(work['runner_up'])} ({_apart(work['runner_up_ratio'])})",
             f"{work['time_name'].removesuffix('_ns')} {_digits(work['time_ms'])} ms",
             _digits(work["tokens_per_s"]),
             f"{work['p99_ratio']:.3f}",
         )
     return table
+
+
+def _apart(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %" if ratio < 100.0 else "over 100 times as much"
 
 
 def _mapping(mapping: Mapping[str, float]) -> str:
@@ -131,17 +143,27 @@ def bill_table(best: Trial, reference: Trial | None) -> Table:
     columns = ("item", "USD/h per accelerator", "USD/Mtoken", "share", "baseline USD/Mtoken")[: 5 if reference else 4]
     for column in columns:
         table.add_column(column, justify="left" if column == "item" else "right")
-    other = {item["item"]: item["usd_per_mtok"] for item in (reference or {}).get("bill", [])}
-    total = sum(item["usd_per_mtok"] for item in best["bill"])
-    for item in best["bill"]:
-        old = other.get(item["item"])
-        share = 100 * item["usd_per_mtok"] / total if total else 0.0
-        paid = (_digits(item["usd_per_h"]), _digits(item["usd_per_mtok"]))
-        table.add_row(*(item["item"], *paid, f"{share:.1f} %", _or_dash(old))[: len(columns)])
+    other, own = _token_items(reference), _token_items(best)
     per_h = sum(item["usd_per_h"] for item in best["bill"])
-    whole = ("total", _digits(per_h), _digits(total), "100 %", _or_dash(sum(other.values()) if other else None))
+    for item in best["bill"]:
+        share = 100 * item["usd_per_h"] / per_h if per_h else 0.0
+        paid = (_digits(item["usd_per_h"]), _or_dash(own.get(item["item"])))
+        old = _or_dash(other.get(item["item"]))
+        table.add_row(*(item["item"], *paid, f"{share:.1f} %", old)[: len(columns)])
+    whole = ("total", _digits(per_h), _total(own), "100 %", _total(other))
     table.add_row(*whole[: len(columns)])
     return table
+
+
+def _token_items(trial: Trial | None) -> dict[str, float]:
+    """What each item adds to a million tokens; nothing where no token is delivered."""
+    bill = (trial or {}).get("bill", [])
+    items = {item["item"]: item["usd_per_mtok"] for item in bill}
+    return items if has_value("usd_per_mtok", sum(items.values()) * (1.0 + 1e-9)) else {}
+
+
+def _total(items: Mapping[str, float]) -> str:
+    return _or_dash(sum(items.values()) if items else None)
 
 
 def _or_dash(value: float | None) -> str:
@@ -164,15 +186,14 @@ def binds_text(best: Trial) -> RenderableType:
 
 
 def refusals_table(
-    summary: Mapping[str, Any], title: str = "why candidates were refused (after repair)"
+    refusals: Mapping[str, int], title: str = "why candidates were refused (after repair)", what: str = "trials"
 ) -> RenderableType:
-    """How often each rule refused a candidate, as a histogram."""
-    refusals = summary.get("refusals", {})
+    """How often each rule refused a candidate, as a histogram; ``what`` is counted: trials, points, samples."""
     if not refusals:
         return Text(f"{title}: none")
     table = Table(title=title, title_justify="left")
     table.add_column("rule")
-    table.add_column("trials", justify="right")
+    table.add_column(what, justify="right")
     table.add_column("")
     most = max(refusals.values())
     for rule, count in sorted(refusals.items(), key=lambda item: -item[1]):
