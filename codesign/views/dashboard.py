@@ -210,13 +210,12 @@ def front_figure(
     study: StudyRecord, columns: TrialColumns, chosen: NDArray[np.intp], named: Mapping[int, str]
 ) -> go.Figure:
     """First against second objective, or the course of the only one; baselines by name."""
+    metrics = [metric for metric, _ in study.objectives]
+    real = [all(has_value(m, v) for m, v in zip(metrics, row, strict=True)) for row in columns.values[chosen].tolist()]
+    chosen = chosen[np.flatnonzero(real)]  # what delivers nothing has no place in a figure of prices
     values, kept = columns.values[chosen], (columns.constraints[chosen] <= 0.0).all(axis=1)
     numbers = columns.numbers[chosen]
-    metrics = [metric for metric, _ in study.objectives]
     two = len(metrics) > 1
-    real = [all(has_value(m, v) for m, v in zip(metrics, row, strict=True)) for row in values.tolist()]
-    places = np.flatnonzero(real)  # what delivers nothing has no place in a figure of prices
-    values, kept, numbers = values[places], kept[places], numbers[places]
     x, y = (values[:, 0], values[:, 1]) if two else (numbers, values[:, 0])
     figure = go.Figure()
     known = np.isin(numbers, list(named))
