@@ -14,7 +14,7 @@ from codesign.candidates import Candidates
 from codesign.catalog import Catalog
 from codesign.evaluation import Evaluation, evaluate_machines, largest_job
 from codesign.hardware import Hardware, Parts, hardware
-from codesign.space import Space
+from codesign.space import Serving, Space
 from codesign.units import Array
 
 SHARE = 0.10  # more rate or capacity, less latency
@@ -101,3 +101,16 @@ def bound_by(binds: Mapping[str, Any], elasticities: list[dict[str, Any]]) -> di
     helping = [entry["resource"] for entry in elasticities if entry["change_pct"] < 0.0]
     named = dict(zip(("now", "next"), helping, strict=False))
     return {**binds, **named, "elasticities": elasticities}
+
+
+def explained(trial: Mapping[str, Any], space: Space, elasticities: list[dict[str, Any]]) -> dict[str, Any]:
+    """What every page and display says of a trial beyond what is stored with it.
+
+    What binds, told by what would lower the cost most, and the mode that was asked of each serving workload, for a
+    search that may try two pools may find one.
+    """
+    modes = {name: work.mode for name, work in space.workloads.items() if isinstance(work, Serving)}
+    works = {
+        name: {**work, "mode": modes[name]} if name in modes else work for name, work in trial["workloads"].items()
+    }
+    return {**trial, "workloads": works, "binds": bound_by(trial["binds"], elasticities)}

@@ -125,6 +125,36 @@ def test_several_objectives_have_a_best_each_and_a_front(here: Path, capsys: pyt
     assert re.search(r"best usd_per_mtok \S+ USD/Mtoken, tokens_per_s .*, die_mm2 .*; \d+ on the front", said.err)
 
 
+def test_progress_answer_and_trial_agree_on_what_binds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["study", "run", space(here), "--executor", "inline"]) == 0
+    said = capsys.readouterr()
+    bound = re.findall(r"bound by ([^)]+)\)", said.err)[-1]
+    assert run(["study", "best", "mine", "--json"]) == 0
+    best = json.loads(capsys.readouterr().out)["best"]
+    assert run(["study", "show", "mine", "--trial", str(best["number"]), "--json"]) == 0
+    trial = json.loads(capsys.readouterr().out)
+
+    assert f"binds now: {bound}; next: " in said.out
+    assert best["binds"] == trial["binds"]
+    assert best["binds"]["now"] == bound
+
+
+@pytest.mark.parametrize(("mode", "says"), [("disaggregated", True), ("aggregated", False)])
+def test_a_shared_pool_that_wins_over_two_is_told(
+    here: Path, capsys: pytest.CaptureFixture[str], mode: str, says: bool
+) -> None:
+    path = Path(space(here))
+    path.write_text(path.read_text().replace("kind: serving", f"kind: serving, mode: {mode}"), encoding="utf-8")
+
+    assert run(["evaluate", str(path), "--json"]) == 0
+    work = json.loads(capsys.readouterr().out)["workloads"]["chat"]
+    assert run(["evaluate", str(path)]) == 0
+    page = capsys.readouterr().out
+
+    assert (work["mode"], work["mapping"]["disaggregated_flag"]) == (mode, 0)
+    assert ("one shared pool beat every split into two" in page) == says
+
+
 def test_a_study_of_a_file_goes_on_by_its_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["study", "run", space(here), "--executor", "inline", "--json"]) == 0
     first = json.loads(capsys.readouterr().out)

@@ -21,7 +21,7 @@ from codesign.evaluation import check_question, evaluate, physical_violations, r
 from codesign.jsons import dump
 from codesign.metrics import METRICS, Violations
 from codesign.parameters import BY_NAME
-from codesign.shadow import shadow
+from codesign.shadow import explained, shadow
 from codesign.space import Choices, Range, Space, load_space, parse_space, shipped_spaces
 from codesign.study import parameters as study_parameters
 from codesign.study.coding import Coding
@@ -174,11 +174,11 @@ class SpaceProblem:
         place = {rule.name: i for i, rule in enumerate(found.rules)}
         return found.excess[[place[name] for name in self._physical_rules]]
 
-    def elasticities(self, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What ten per cent more of each resource at no cost would change, for one trial's design."""
+    def explained(self, trial: Mapping[str, Any]) -> dict[str, Any]:
+        """A stored trial with what binds it, by what ten per cent more of each resource at no cost would change."""
         columns = {name: [value] for name, value in trial["design"].items()}
         candidates = assemble(columns, 1, self.space.model_copy(update={"base": trial["platform"]}))
-        return shadow(candidates, self.space, self.catalog)[1][0]
+        return explained(trial, self.space, shadow(candidates, self.space, self.catalog)[1][0])
 
     def screen(self, columns: Mapping[str, NDArray[Any]]) -> tuple[Array, Array]:
         """Objectives (n, k) and constraints (n, r) of n designs, one column per parameter, without repair.

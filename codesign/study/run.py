@@ -25,7 +25,7 @@ from codesign.study.lifecycle import REQUESTS, open_study
 from codesign.study.liveness import INTERRUPTED, abandon, actor, dead, description
 from codesign.study.parameters import Value
 from codesign.study.problem_protocol import Problem, ProblemRecipe
-from codesign.study.progress import Ledger, Progress, StudySummary, summarise
+from codesign.study.progress import Explainer, Ledger, Progress, StudySummary, summarise
 from codesign.study.samplers import Told
 from codesign.study.search import distribution_json, suggester
 from codesign.study.suggest import Search
@@ -468,6 +468,7 @@ class _Driver:
         ledger, elapsed = self._ledger, time.monotonic() - self._started
         rate = self.new_count / elapsed if elapsed > 0.0 else 0.0
         best = None if ledger.best is None else ledger.best[2]
+        binds = None if best is None or ledger.best_values is None else self._binds(best, flight, details)
         self._on_progress(
             Progress(
                 study=self._study.name,
@@ -479,7 +480,7 @@ class _Driver:
                 best_values=ledger.best_values,
                 best_each=ledger.best_each,
                 front_count=ledger.front_count,
-                binds=None if best is None else self._binds(best, flight, details),
+                binds=binds,
                 trials_per_s=rate,
                 left_s=max(self._study.trials_total - ledger.done_count, 0) / rate if rate > 0.0 else None,
                 batch_index=flight.batch.batch_index,
@@ -488,14 +489,17 @@ class _Driver:
         )
 
     def _binds(self, best: int, flight: _Flight, details: Sequence[str]) -> Any:
-        """What binds the best trial, read from its details when it is new."""
+        """What binds the best trial when it is new, as the answer will tell it where the problem can explain."""
         if self._best_binds is None or self._best_binds[0] != best:
             place = best - flight.batch.first_number
             if 0 <= place < len(details):
                 text = details[place]
             else:
                 text = next((e.details for e in self._store.evaluations(self._study, [best])), "{}")
-            self._best_binds = (best, json.loads(text).get("binds"))
+            trial = json.loads(text)
+            if isinstance(self._problem, Explainer) and "binds" in trial:
+                trial = self._problem.explained(trial)
+            self._best_binds = (best, trial.get("binds"))
         return self._best_binds[1]
 
 

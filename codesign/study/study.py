@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from codesign.errors import InfeasibleError, StudyError, UsageError
-from codesign.shadow import bound_by
 from codesign.space import shipped_spaces
 from codesign.store.repository import Store
 from codesign.study.executor import Executor, InlineExecutor, InlinePool
@@ -145,9 +144,7 @@ class Study:
         with Store(self.storage) as store:
             found = summarise(store, self.name)
         leader = None if found.best is None else _trial(found.best)
-        best = leader if leader is not None and leader["feasible"] else None
-        if best is not None:
-            best["binds"] = bound_by(best["binds"], problem.elasticities(best))
+        best = problem.explained(leader) if leader is not None and leader["feasible"] else None
         return {
             "study": self.name,
             "question": problem.space.question,
@@ -210,7 +207,10 @@ class Study:
             found = views(store, store.study(self.name), [number])
         if not found:
             raise UsageError(f"study {self.name!r} has no finished trial {number}")
-        return _trial(found[0])
+        trial = _trial(found[0])
+        if "error" in trial:
+            raise UsageError(f"study {self.name!r}: trial {number} could not be evaluated: {trial['error']}")
+        return self._recipe().explained(trial)
 
     def record(self) -> dict[str, Any]:
         """What the database says of the study itself."""

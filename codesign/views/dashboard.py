@@ -198,7 +198,9 @@ def trial_note(study: StudyRecord, record: EvaluationRecord, name: str | None) -
     lines = [f"# Trial {record.number} of {study.name}" + (f": {name}" if name else "")]
     lines += ["## Design", _table([{"parameter": k, "value": v} for k, v in json.loads(record.repaired).items()])]
     details["values"] = {name: shown(name, value) for name, value in details.get("values", {}).items()}
-    for key in ("values", "binds", "bill", "repairs", "violations"):
+    if isinstance(binds := details.get("binds"), Mapping):  # what binds is for the answer, which prices resources
+        details["shares of time"] = binds.get("shares")
+    for key in ("values", "shares of time", "bill", "repairs", "violations"):
         if details.get(key):
             lines += [f"## {key.capitalize()}", _markdown(details[key])]
     for waterfall_of, rows in _named_lists(details, "waterfall"):

@@ -15,7 +15,7 @@ from codesign.hardware import chip_inputs_of
 from codesign.metrics import has_value
 from codesign.model.chip.power import power
 from codesign.prices import Draws, facts_read
-from codesign.shadow import bound_by, shadow
+from codesign.shadow import explained, shadow
 from codesign.space import Space, load_space
 from codesign.units import Numeric, unit_of
 from codesign.views.bill import ITEMS, bill_rows, tornado, tornado_svg
@@ -59,8 +59,7 @@ def evaluated(design: str | Space) -> Row:
     """One design as the documented trial JSON, with what more of each resource would change."""
     asked = question(design)
     found, prices = shadow(asked.candidates, asked.space, asked.catalog)
-    details = found.details(0)
-    details["binds"] = bound_by(details["binds"], prices[0])
+    details = explained(found.details(0), asked.space, prices[0])
     return {"number": None, "source": f"design {asked.space.name}", "repairs": [], **details}
 
 

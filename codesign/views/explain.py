@@ -89,8 +89,8 @@ def design_table(best: Trial, reference: Trial | None) -> Table:
     return table
 
 
-def workload_table(best: Trial) -> Table:
-    """Mapping and delivery of every workload."""
+def workload_table(best: Trial) -> RenderableType:
+    """Mapping and delivery of every workload, and where one pool answers though two were allowed."""
     table = Table(title="workloads at their best mapping", title_justify="left")
     for column in ("workload", "mapping", "runner-up", "time", "tokens/s per accelerator", "p99/mean"):
         table.add_column(column)
@@ -103,7 +103,13 @@ def workload_table(best: Trial) -> Table:
             _digits(work["tokens_per_s"]),
             f"{work['p99_ratio']:.3f}",
         )
-    return table
+    shared = [
+        Text(f"{name}: mode disaggregated was asked; one shared pool beat every split into two", style="yellow")
+        for name, work in best["workloads"].items()
+        if work.get("mode") == "disaggregated" and not work["mapping"]["disaggregated_flag"]
+        if work["mappings_tried"] > 1  # a pinned mapping is what was asked
+    ]
+    return Group(table, *shared) if shared else table
 
 
 def _apart(ratio: float) -> str:
