@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign.catalog import Catalog
-from codesign.catalog.platforms import Platform, load_platform
-from codesign.errors import ShapeError, SpaceError, nearest
+from codesign.catalog.platforms import Platform, load_platform, load_platforms
+from codesign.errors import ShapeError, nearest
 from codesign.parameters import BY_NAME, PARAMETERS, Parameter, parameter
-from codesign.space import Choices, Range, Space, Value
+from codesign.space import Choices, Fault, Range, Space, Value
 from codesign.units import Array
 
 Column = NDArray[np.float64] | NDArray[np.str_]
@@ -137,29 +137,36 @@ def _platform_column(one: Parameter, platforms: Sequence[Platform]) -> NDArray[A
     return np.array(values, dtype=np.str_ if one.is_word else np.float64)
 
 
-def check_space(space: Space, catalog: Catalog) -> None:
-    """Refuse a space that names what the catalog or the model does not have.
-
-    Raises:
-        SpaceError: names the space, the key, what it got and what it wanted.
-        CatalogError: the base platform does not exist.
-    """
-    platform = load_platform(space.base, f"{space.name}: base")
-    for name, decision in platform.parameters.items():
-        parameter(name, f"platforms.yaml: {space.base}").check(decision.value, catalog, f"platforms.yaml: {space.base}")
+def space_faults(space: Space, catalog: Catalog) -> list[Fault]:
+    """What a space names or decides that the catalog or the model does not have."""
+    faults = []
+    if space.base not in load_platforms():
+        faults.append(Fault(("base",), f"no platform {space.base!r}{nearest(space.base, load_platforms())}"))
     for name, value in space.fix.items():
-        parameter(name, f"{space.name}: fix").check(value, catalog, f"{space.name}: fix")
+        faults += _value_faults(("fix", name), name, {(): value}, catalog)
     for name, options in space.vary.items():
-        _check_options(parameter(name, f"{space.name}: vary"), options, catalog, f"{space.name}: vary")
+        faults += _option_faults(name, options, catalog)
+    return faults
 
 
-def _check_options(one: Parameter, options: Choices | Range, catalog: Catalog, place: str) -> None:
-    if isinstance(options, Range):
-        if one.is_word:
-            wanted = nearest("", one.options(catalog))
-            raise SpaceError(f"{place}: {one.name} is chosen by name, so it needs choices, not a range{wanted}")
-        ends: tuple[Value, ...] = (options.low, options.high)
-    else:
-        ends = options.choices
-    for value in ends:
-        one.check(value, catalog, place)
+def _option_faults(name: str, options: Choices | Range, catalog: Catalog) -> list[Fault]:
+    at: tuple[str, ...] = ("vary", name)
+    if isinstance(options, Choices):
+        return _value_faults(at, name, {("choices", i): value for i, value in enumerate(options.choices)}, catalog)
+    one = BY_NAME.get(name)
+    if one is not None and one.is_word:
+        wanted = nearest("", one.options(catalog))
+        return [Fault(at, f"{name} is chosen by name, so it needs choices, not a range{wanted}")]
+    if one is not None and one.whole and options.step is not None and options.step != int(options.step):
+        return [Fault((*at, "step"), f"{name} is a whole number, and so are its steps; got {options.step:g}")]
+    return _value_faults(at, name, {("low",): options.low, ("high",): options.high}, catalog)
+
+
+def _value_faults(
+    at: tuple[str, ...], name: str, values: Mapping[tuple[str | int, ...], Value], catalog: Catalog
+) -> list[Fault]:
+    """Faults of the values of one parameter, by where each stands below its key."""
+    if name not in BY_NAME:
+        return [Fault(at, f"no parameter {name!r}{nearest(name, BY_NAME)}")]
+    said = {keys: BY_NAME[name].wrong(value, catalog) for keys, value in values.items()}
+    return [Fault((*at, *keys), wrong) for keys, wrong in said.items() if wrong is not None]

@@ -4,6 +4,7 @@ space -> candidates -> hardware (link, memory, chip, power, fabric) -> workloads
 -> metrics, violations and what binds. Every step works on the whole batch; the only loop is over workloads.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +12,21 @@ import numpy as np
 
 from codesign.availability import Sustained, sustained
 from codesign.billing import Watts, activity_of, bill_of, scenario_of, throttled, watts_of
-from codesign.candidates import Candidates
+from codesign.candidates import Candidates, space_faults
 from codesign.catalog import Catalog
-from codesign.catalog.models import model_record
+from codesign.catalog.models import load_models
 from codesign.cost.bill import Bill
 from codesign.cost.ownership import MixCosts, cvar_usd_per_mtok, shared_usd_per_mtok, token_usd_per_mtok
 from codesign.details import Totals, details_of
-from codesign.errors import CatalogError, SpaceError, nearest
+from codesign.errors import nearest
 from codesign.hardware import Hardware, hardware
 from codesign.jobs import columned, has_layout, may_offload, serving_result, training_result
 from codesign.machines import ACTIVATION_BYTES
-from codesign.metrics import METRICS, Metrics, Violations, WorkloadResult, metric
+from codesign.metrics import METRICS, Metrics, Violations, WorkloadResult
 from codesign.networks import Networks
+from codesign.pinned import mapping_faults
 from codesign.rules import limit_violations, physical, rules_of, workload_rules
-from codesign.space import Space, Training
+from codesign.space import Fault, Space, Training, refuse
 from codesign.units import Array, ms_from_ns, s_from_ns
 
 __all__ = ["Evaluation", "check_question", "evaluate", "evaluate_machines", "physical_violations", "rules_of"]
@@ -103,37 +105,57 @@ def physical_violations(candidates: Candidates, space: Space, catalog: Catalog) 
     return physical(machines, machines.nets, catalog)
 
 
-def check_question(space: Space, catalog: Catalog) -> None:
-    """Refuse a space whose workloads, metrics or scenario name what does not exist.
+def check_question(space: Space, catalog: Catalog, more: Sequence[Fault] = ()) -> None:
+    """Refuse a space that names or decides what the catalog or the model does not have.
+
+    Args:
+        space: What is asked.
+        catalog: Facts.
+        more: Faults that the caller found.
 
     Raises:
-        SpaceError: names the key, what it got and what it wanted.
-        CatalogError: a model is not in the catalog.
+        SpaceError: file, line, key, what it got and what it wanted, of all faults at once.
     """
-    for name, work in space.workloads.items():
-        try:
-            model_record(work.model)
-        except CatalogError as error:
-            raise SpaceError(f"{space.name}: workloads: {name}: {error}") from None
-        if work.precision not in ACTIVATION_BYTES:
-            hint = nearest(work.precision, ACTIVATION_BYTES)
-            raise SpaceError(f"{space.name}: workloads: {name}: no precision {work.precision!r}{hint}")
-        if isinstance(work, Training) and not has_layout(work):
-            raise SpaceError(
-                f"{space.name}: workloads: {name}: no layout divides {work.global_batch_count} sequences over "
-                f"{work.accelerators_count} accelerators; try a power of two, or a divisor of the batch"
-            )
+    refuse(space, [*space_faults(space, catalog), *_question_faults(space, catalog), *more])
+
+
+def _question_faults(space: Space, catalog: Catalog) -> list[Fault]:
+    faults = [fault for name in space.workloads for fault in _work_faults(space, name)]
+    for kind in ("objectives", "constraints"):
+        for name in getattr(space, kind):
+            if name not in METRICS:
+                faults.append(Fault((kind, name), f"no metric {name!r}{nearest(name, METRICS)}"))
     for name, direction in space.objectives.items():
-        better = metric(name, f"{space.name}: objectives").better
-        if direction != better:
-            raise SpaceError(f"{space.name}: objectives: {name} is better when {better[:-1]}ed; got {direction}")
-    for name in space.constraints:
-        metric(name, f"{space.name}: constraints")
-    if space.scenario.prices not in catalog.technologies("scenarios"):
-        known = catalog.technologies("scenarios")
-        raise SpaceError(
-            f"{space.name}: scenario: prices: no {space.scenario.prices!r}{nearest(space.scenario.prices, known)}"
+        if name in METRICS and direction != METRICS[name].better:
+            better = METRICS[name].better
+            faults.append(Fault(("objectives", name), f"better when {better[:-1]}ed; wanted {better}, got {direction}"))
+    prices, known = space.scenario.prices, catalog.technologies("scenarios")
+    if prices not in known:
+        faults.append(Fault(("scenario", "prices"), f"no scenario {prices!r}{nearest(prices, known)}"))
+    return faults
+
+
+def _work_faults(space: Space, name: str) -> list[Fault]:
+    """Faults of one workload; its layouts are looked at only where the rest is sound."""
+    work, at, faults = space.workloads[name], ("workloads", name), []
+    if work.model not in load_models():
+        faults.append(Fault((*at, "model"), f"no model {work.model!r}{nearest(work.model, load_models())}"))
+    if work.precision not in ACTIVATION_BYTES:
+        faults.append(
+            Fault((*at, "precision"), f"no precision {work.precision!r}{nearest(work.precision, ACTIVATION_BYTES)}")
         )
+    if faults:
+        return faults
+    pinned = _pinned(space, name)
+    if pinned:
+        return [Fault(("mapping", name, *fault.keys), fault.says) for fault in mapping_faults(work, pinned)]
+    if isinstance(work, Training) and not has_layout(work):
+        says = (
+            f"no layout divides {work.global_batch_count} sequences over {work.accelerators_count} accelerators; "
+            "try a power of two, or a divisor of the batch"
+        )
+        return [Fault(at, says)]
+    return []
 
 
 def _pinned(space: Space, name: str) -> dict[str, Any] | None:

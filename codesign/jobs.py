@@ -10,11 +10,10 @@ from codesign.catalog import Catalog
 from codesign.catalog.platforms import load_platform
 from codesign.columns import remade
 from codesign.engines import queue_constants, serving_software
-from codesign.errors import SpaceError, nearest
 from codesign.hardware import Hardware
 from codesign.machines import ACTIVATION_BYTES
 from codesign.metrics import WorkloadResult
-from codesign.model.workload.layout import Layout, layout_faults
+from codesign.model.workload.layout import Layout
 from codesign.model.workload.serving import ServingPoint
 from codesign.model.workload.serving_inputs import Pool, ServingKernels, ServingLayout, ServingSoftware
 from codesign.model.workload.serving_layout import serving_layouts
@@ -22,6 +21,7 @@ from codesign.model.workload.serving_search import BestServing, ServingSystem, b
 from codesign.model.workload.training_inputs import TrainingEngines, TrainingJob
 from codesign.model.workload.training_search import BestTraining, best_training, training_layouts
 from codesign.model.workload.transformer import Transformer, attention_flop, matrix_flop_per_token
+from codesign.pinned import pinned_layout, pinned_serving
 from codesign.serving_formats import formats_of, numbers_of, serving_job
 from codesign.software import attention_generation, release_of, software_of, training_constants
 from codesign.space import Choices, Serving, Space, Training, Value
@@ -96,7 +96,7 @@ def training_result(
     transformer = one_transformer(work.model)
     job = training_job(work, transformer)
     layouts = (
-        _pinned_layout(name, pinned, work, transformer)
+        pinned_layout(pinned, work)
         if pinned
         else training_layouts(transformer, job, work.accelerators_count, offload=offload)
     )
@@ -159,53 +159,6 @@ def _training_columns(name: str, work: Training, best: BestTraining, layouts: La
     )
 
 
-_FAULTS: Mapping[str, str] = {
-    "ranks_ratio": "tp x pp x cp x dp must be the accelerators_count of the job",
-    "heads_ratio": "tp_count must divide the heads of the model",
-    "layers_ratio": "pp_count must not exceed the layers of the model",
-    "experts_ratio": "ep_count must divide the experts of a layer, and tp x cp x dp",
-    "batch_ratio": "dp_count x micro_batch_count must divide global_batch_count",
-    "interleave_ratio": "with vp_count above 1, pp_count must divide the microbatches of a rank",
-}
-
-
-def _pinned_layout(name: str, pinned: Mapping[str, Value], work: Training, transformer: Transformer) -> Layout:
-    """The layout a space pins; data parallelism fills the job where it is not given.
-
-    Raises:
-        SpaceError: an unknown degree, or degrees that do not divide the job.
-    """
-    defaults = {f.name: 1.0 if f.name.endswith("_count") else 0.0 for f in fields(Layout)}
-    defaults |= {"optimizer_sharded_flag": 1.0}
-    given = _checked(name, pinned, defaults)
-    if "dp_count" not in pinned:
-        others = given["tp_count"] * given["pp_count"] * given["cp_count"]
-        given["dp_count"] = max(1.0, work.accelerators_count // others)
-    layout = Layout(**{k: np.array([v]) for k, v in given.items()})
-    sizes = (transformer.heads_count, transformer.layers_count, transformer.experts_count)
-    faults = layout_faults(layout, float(work.accelerators_count), *sizes, float(work.global_batch_count))
-    for key, meaning in _FAULTS.items():
-        if np.any(np.asarray(getattr(faults, key)) > 0.0):
-            shown = ", ".join(f"{k} {v:g}" for k, v in given.items() if k.endswith("_count") and v > 1.0)
-            of = f"{work.accelerators_count} accelerators, global batch {work.global_batch_count}, {work.model}"
-            raise SpaceError(f"mapping: {name}: {meaning}; got {shown or 'all degrees 1'} for {of}")
-    return layout
-
-
-def _checked(name: str, pinned: Mapping[str, Value], known: Mapping[str, float]) -> dict[str, float]:
-    """Pinned degrees over their defaults.
-
-    Raises:
-        SpaceError: an unknown degree, or one that is not a number above zero.
-    """
-    for key, value in pinned.items():
-        if key not in known:
-            raise SpaceError(f"mapping: {name}: no degree {key!r}{nearest(key, known)}")
-        if isinstance(value, str) or value < 0 or (key.endswith("_count") and value < 1):
-            raise SpaceError(f"mapping: {name}: {key} must be a number, at least 1 for a count; got {value!r}")
-    return {key: float(pinned.get(key, default)) for key, default in known.items()}
-
-
 # -------------------------------------------------------------------------------------------------------- serving
 
 
@@ -234,7 +187,7 @@ def serving_result(
         queue=queue_constants(catalog, [ENGINE] * len(hardware)),
     )
     layouts = (
-        _pinned_serving(name, pinned, work.accelerators_count)
+        pinned_serving(pinned, work)
         if pinned
         else serving_layouts(transformer, work.accelerators_count, disaggregated=work.mode == "disaggregated")
     )
@@ -306,36 +259,6 @@ def _serving_mapping(layout: ServingLayout) -> dict[str, Array]:
         "disaggregated_flag": apart,
         **{n: np.where(apart > 0.0, column, 0.0) for n, column in prefill.items()},
     }
-
-
-def _pinned_serving(name: str, pinned: Mapping[str, Value], accelerators_count: int) -> ServingLayout:
-    """The layout a space pins; without prefill workers of its own, engines fill the system where not given.
-
-    Raises:
-        SpaceError: an unknown degree, or pools that need more accelerators than there are.
-    """
-    names = [f.name for f in fields(Pool)]
-    known = dict.fromkeys([*names, "users_count", *(f"prefill_{n}" for n in names)], 1.0) | {"disaggregated_flag": 0.0}
-    degrees = _checked(name, pinned, known)
-    sizes = {p: degrees[f"{p}tp_count"] * degrees[f"{p}dp_count"] * degrees[f"{p}pp_count"] for p in ("", "prefill_")}
-    split = degrees["disaggregated_flag"] > 0.0
-    if "workers_count" not in pinned and not split:
-        degrees["workers_count"] = max(1.0, accelerators_count // sizes[""])
-    used = sum(degrees[f"{p}workers_count"] * sizes[p] for p in (("", "prefill_") if split else ("",)))
-    if used > accelerators_count:
-        raise SpaceError(
-            f"mapping: {name}: workers x tp x dp x pp must fit accelerators_count {accelerators_count}; got {used:g}"
-        )
-    for pool in ("", "prefill_"):
-        most = degrees[f"{pool}tp_count"] * degrees[f"{pool}dp_count"]
-        if degrees[f"{pool}ep_count"] > most:
-            wrong = f"{pool}ep_count must be at most tp x dp = {most:g}; got {degrees[f'{pool}ep_count']:g}"
-            raise SpaceError(f"mapping: {name}: {wrong}")
-    given = {k: np.array([v]) for k, v in degrees.items()}
-    decode = Pool(*(given[n] for n in names))
-    apart = bool(given["disaggregated_flag"][0])
-    prefill = Pool(*(given[f"prefill_{n}"] for n in names)) if apart else decode
-    return ServingLayout(prefill, decode, given["disaggregated_flag"], given["users_count"])
 
 
 def flop_per_token(work: Training | Serving) -> tuple[float, float]:

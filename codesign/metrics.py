@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign.columns import seal
-from codesign.errors import SpaceError, nearest
 from codesign.units import Array
 
 
@@ -60,17 +59,6 @@ def has_value(name: str, value: float) -> bool:
     (True, False, True)
     """
     return name not in METRICS or not METRICS[name].stands_in(value)
-
-
-def metric(name: str, place: str) -> MetricKind:
-    """A metric by name.
-
-    Raises:
-        SpaceError: there is none; the message names the nearest.
-    """
-    if name not in METRICS:
-        raise SpaceError(f"{place}: no metric {name!r}{nearest(name, METRICS)}")
-    return METRICS[name]
 
 
 @dataclass(frozen=True, slots=True)

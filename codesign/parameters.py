@@ -32,23 +32,20 @@ class Parameter:
         """The words it may be."""
         return self.words or tuple(catalog.technologies(str(self.kind)))
 
-    def check(self, value: Value, catalog: Catalog, place: str) -> None:
-        """Refuse a value this parameter cannot have.
-
-        Raises:
-            SpaceError: names the place, what it got and what it wanted.
-        """
+    def wrong(self, value: Value, catalog: Catalog) -> str | None:
+        """Why it cannot have a value: what was got and what is wanted; nothing where it can."""
         if self.is_word:
             options = self.options(catalog)
             if not isinstance(value, str) or value not in options:
-                raise SpaceError(f"{place}: {self.name} cannot be {value!r}{nearest(str(value), options)}")
-            return
+                return f"{self.name} cannot be {value!r}{nearest(str(value), options)}"
+            return None
         if isinstance(value, str):
-            raise SpaceError(f"{place}: {self.name} is a number ({self.meaning}); got the word {value!r}")
+            return f"{self.name} is a number ({self.meaning}); got the word {value!r}"
         if not self.low <= value <= self.high:
-            raise SpaceError(f"{place}: {self.name} lies between {self.low:g} and {self.high:g}; got {value:g}")
+            return f"{self.name} lies between {self.low:g} and {self.high:g}; got {value:g}"
         if self.whole and value != int(value):
-            raise SpaceError(f"{place}: {self.name} is a whole number; got {value:g}")
+            return f"{self.name} is a whole number; got {value:g}"
+        return None
 
 
 def _link(prefix: str, what: str) -> tuple[Parameter, ...]:

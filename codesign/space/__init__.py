@@ -1,10 +1,12 @@
 """Search spaces and design files: what may vary, what is fixed, for which work, and what counts as better."""
 
-from codesign.space.load import load_space, parse_space, shipped_spaces
+from codesign.space.faults import Fault
+from codesign.space.load import load_space, parse_space, refuse, shipped_spaces
 from codesign.space.schema import Choices, Limit, Range, Scenario, SearchPlan, Serving, Space, Training, Value, Workload
 
 __all__ = [
     "Choices",
+    "Fault",
     "Limit",
     "Range",
     "Scenario",
@@ -16,5 +18,6 @@ __all__ = [
     "Workload",
     "load_space",
     "parse_space",
+    "refuse",
     "shipped_spaces",
 ]

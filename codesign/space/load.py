@@ -1,14 +1,17 @@
 """Read one search space or design file, and say where it breaks the grammar."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from codesign.complaints import in_words, shown
 from codesign.errors import SpaceError, nearest
 from codesign.resources import search_spaces
-from codesign.space.schema import Choices, Limit, Range, Scenario, SearchPlan, Serving, Space, Training
+from codesign.space.faults import Fault, Places, complaint
+from codesign.space.schema import PARTS_DISAGREE, Choices, Limit, Range, Scenario, SearchPlan, Serving, Space, Training
 from codesign.yaml12 import Document, parse_document, read_document
 
 
@@ -52,27 +55,38 @@ def parse_space(text: str, name: str = "space.yaml") -> Space:
 
 
 def _validate(document: Document) -> Space:
+    places = Places(document.name, document.lines)
     if not isinstance(document.data, dict):
-        raise SpaceError(f"{document.name}:1: wanted keys such as name, base, workloads; got {_shown(document.data)}")
+        got = "the file is empty" if document.data is None else f"got {shown(document.data)}"
+        raise SpaceError(f"{document.name}:1: wanted keys such as name, base, workloads; {got}")
     try:
-        return Space.model_validate(document.data)
+        return Space.model_validate(document.data).read_from(places)
     except ValidationError as error:
-        complaints = _complaints(error.errors(), document)
-        raise SpaceError("\n".join(complaints)) from None
+        faults = [fault for one in error.errors() for fault in _faults(one, document)]
+        raise SpaceError(complaint(faults, places)) from None
 
 
-def _complaints(errors: list[ErrorDetails], document: Document) -> list[str]:
-    """One line per wrong key."""
-    out: dict[str, None] = {}
-    for error in errors[:40]:
-        path = _path(error["loc"], document)
-        where = ".".join(map(str, path)) or "file"
-        out[f"{document.name}:{document.line(path)}: {where}: {_said(error, path)}"] = None
-    return list(out)[:10] or [f"{document.name}:1: does not follow the grammar of a space"]
+def refuse(space: Space, faults: Sequence[Fault]) -> None:
+    """Refuse a space that has faults.
+
+    Raises:
+        SpaceError: file, line, key, what it got and what it wanted, of all of them.
+    """
+    if faults:
+        raise SpaceError(complaint(faults, space.places))
 
 
 _WRITTEN = {"int", "float", "str"}
 _MEMBERS = {"Choices", "Range", "training", "serving", "int", "float", "str"}
+
+
+def _faults(error: ErrorDetails, document: Document) -> list[Fault]:
+    """What one error of the schema says; one between keys carries a fault per key."""
+    context = error.get("ctx") or {}
+    if error["type"] == PARTS_DISAGREE:
+        return list(context["faults"])
+    path = _path(error["loc"], document)
+    return [Fault(path, _said(error, context, path))]
 
 
 def _path(loc: tuple[int | str, ...], document: Document) -> tuple[int | str, ...]:
@@ -90,21 +104,17 @@ def _path(loc: tuple[int | str, ...], document: Document) -> tuple[int | str, ..
     return path
 
 
-def _said(error: ErrorDetails, path: tuple[int | str, ...]) -> str:
-    kind, got = error["type"], _shown(error["input"])
+def _said(error: ErrorDetails, context: Mapping[str, Any], path: tuple[int | str, ...]) -> str:
+    kind, got = error["type"], error["input"]
     if error["loc"] and error["loc"][-1] in _WRITTEN:
-        return f"should be a finite number or a word; got {got}"
-    if kind == "extra_forbidden":
-        return f"unknown key{nearest(str(path[-1]), _keys_at(path))}"
-    if kind == "missing":
-        return "is missing"
+        return f"wanted a finite number or a word; got {shown(got)}"
     if kind == "union_tag_invalid":
-        got = str((error.get("ctx") or {}).get("tag"))
-        return f"kind is {got!r}; wanted training or serving{nearest(got, ['training', 'serving'])}"
+        tag = str(context.get("tag"))
+        return f"kind is {tag!r}; wanted training or serving{nearest(tag, ['training', 'serving'])}"
     if kind == "union_tag_not_found":
         return "needs a kind: training or serving"
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    return message if kind == "value_error" else f"{message}; got {got}"
+    hint = nearest(str(path[-1]), _keys_at(path)) if kind == "extra_forbidden" else ""
+    return in_words(kind, got, context, error["msg"]) + hint
 
 
 def _keys_at(path: tuple[int | str, ...]) -> list[str]:
@@ -119,8 +129,3 @@ def _keys_at(path: tuple[int | str, ...]) -> list[str]:
         "constraints": [Limit],
     }
     return sorted({key for model in models.get(at, []) for key in model.model_fields})
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,6 +1,7 @@
 """The grammar of search-space and design files. It knows ranges, choices and units, not hardware."""
 
 import math
+import re
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -8,6 +9,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PrivateAttr,
     StrictFloat,
     StrictInt,
     StrictStr,
@@ -15,6 +17,10 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
+
+from codesign.errors import nearest
+from codesign.space.faults import Fault, Places
 
 Value: TypeAlias = int | float | str
 Written = StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)] | StrictStr
@@ -22,6 +28,8 @@ Number = Annotated[StrictFloat, Field(allow_inf_nan=False)]
 Positive = Annotated[StrictFloat, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
 Direction = Literal["minimize", "maximize"]
+PARTS_DISAGREE = "parts_disagree"  #: kind of the error that carries faults between the keys of a space
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class _Part(BaseModel):
@@ -71,14 +79,17 @@ class Range(_Part):
     def _ends_in_order(self) -> Self:
         if not self.low < self.high:
             raise ValueError(f"needs low < high, got {self.low:g} and {self.high:g}; a single value goes under fix")
+        wrong = []
         if self.log and self.low <= 0:
-            raise ValueError(f"a log range needs low > 0, got {self.low:g}")
+            wrong.append(f"a log range needs low > 0, got {self.low:g}")
         if self.log and self.step is not None:
-            raise ValueError("a log range has no step")
+            wrong.append("a log range has no step")
         if self.step is not None and self.step > self.high - self.low:
-            raise ValueError(f"step {self.step:g} is wider than the range")
+            wrong.append(f"step {self.step:g} is wider than the range")
         if self.peak is not None and not self.low <= self.peak <= self.high:
-            raise ValueError(f"peak {self.peak:g} lies outside {self.low:g} to {self.high:g}")
+            wrong.append(f"peak {self.peak:g} lies outside {self.low:g} to {self.high:g}")
+        if wrong:
+            raise ValueError("; ".join(wrong))
         return self
 
 
@@ -168,7 +179,7 @@ class SearchPlan(_Part):
 class Space(_Part):
     """One search-space file; without ``vary`` it is a design file."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    name: str
     question: str = Field(min_length=1)
     base: str = Field(description="platform of the catalog that supplies every parameter not decided here")
     workloads: dict[str, Workload] = Field(min_length=1)
@@ -180,32 +191,67 @@ class Space(_Part):
     search: SearchPlan = SearchPlan()
     baselines: tuple[str, ...] | None = None
     mapping: dict[str, dict[str, Written]] | None = Field(default=None, description="pinned layout per workload")
+    _places: Places | None = PrivateAttr(default=None)
 
-    @model_validator(mode="after")
-    def _decided_once(self) -> Self:
-        twice = sorted(set(self.vary) & set(self.fix))
-        if twice:
-            raise ValueError(f"{twice[0]} stands under vary and under fix; decide it once")
-        if not 1 <= len(self.objectives) <= 3:
-            raise ValueError(f"objectives: one to three metrics, got {len(self.objectives)}")
-        for name, options in self.vary.items():
-            self._check_parent(name, options)
-        unknown = sorted(set(self.mapping or {}) - set(self.workloads))
-        if unknown:
-            raise ValueError(f"mapping: no workload {unknown[0]!r}")
+    @property
+    def places(self) -> Places:
+        """Where its keys stand, for complaints."""
+        return self._places or Places(self.name, {})
+
+    def read_from(self, places: Places) -> Self:
+        """The space, knowing the file it was read from."""
+        self._places = places
         return self
 
-    def _check_parent(self, name: str, options: Choices | Range) -> None:
-        if not options.when:
-            return
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"wanted a lower-case letter, then lower-case letters, digits and _, 64 at most; got {name!r}"
+            )
+        return name
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        faults = [
+            *(
+                Fault(("fix", name), "stands under vary and under fix; decide it once")
+                for name in self.fix
+                if name in self.vary
+            ),
+            *(fault for name, options in self.vary.items() for fault in self._parent_faults(name, options)),
+            *(
+                Fault(("mapping", name), f"no workload {name!r}{nearest(name, self.workloads)}")
+                for name in self.mapping or {}
+                if name not in self.workloads
+            ),
+        ]
+        if not 1 <= len(self.objectives) <= 3:
+            faults.append(Fault(("objectives",), f"wanted one to three metrics; got {len(self.objectives)}"))
+        if faults:
+            said = "; ".join(f"{'.'.join(map(str, fault.keys))}: {fault.says}" for fault in faults)
+            raise PydanticCustomError(PARTS_DISAGREE, "{said}", {"said": said, "faults": faults})
+        return self
+
+    def _parent_faults(self, name: str, options: Choices | Range) -> list[Fault]:
+        if options.when is None:
+            return []
+        at: tuple[str, ...] = ("vary", name, "when")
         if len(options.when) != 1:
-            raise ValueError(f"vary: {name}: when names exactly one other parameter")
+            return [Fault(at, f"names exactly one other parameter; got {len(options.when)}")]
         parent, wanted = next(iter(options.when.items()))
         over = self.vary.get(parent)
         if not isinstance(over, Choices):
-            raise ValueError(f"vary: {name}: when: {parent!r} is not a parameter with choices under vary")
+            known = nearest(parent, [other for other, one in self.vary.items() if isinstance(one, Choices)])
+            return [Fault((*at, parent), f"{parent!r} is not a parameter with choices under vary{known}")]
         if over.when:
-            raise ValueError(f"vary: {name}: when: {parent!r} is itself conditional; one level only")
-        stray = [value for value in wanted if value not in over.choices]
-        if stray or not wanted:
-            raise ValueError(f"vary: {name}: when: {stray or 'nothing'} is not a choice of {parent}")
+            return [Fault((*at, parent), f"{parent!r} is itself conditional; one level only")]
+        if not wanted:
+            return [Fault((*at, parent), f"names no choice of {parent}")]
+        valid = ", ".join(map(str, over.choices))
+        return [
+            Fault((*at, parent, i), f"{value!r} is not a choice of {parent}; valid: {valid}")
+            for i, value in enumerate(wanted)
+            if value not in over.choices
+        ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import codesign
 from codesign import resources
-from codesign.candidates import assemble, assemble_rows, check_space, platform_candidates
+from codesign.candidates import assemble, assemble_rows, platform_candidates
 from codesign.catalog import Catalog, load_catalog
 from codesign.catalog.platforms import load_platform, load_platforms
 from codesign.errors import SpaceError, nearest
@@ -22,7 +22,7 @@ from codesign.jsons import dump
 from codesign.metrics import METRICS, Violations
 from codesign.parameters import BY_NAME
 from codesign.shadow import explained, shadow
-from codesign.space import Choices, Range, Space, load_space, parse_space, shipped_spaces
+from codesign.space import Choices, Fault, Range, Space, load_space, parse_space, shipped_spaces
 from codesign.study import parameters as study_parameters
 from codesign.study.coding import Coding
 from codesign.study.policy import known_samplers
@@ -53,13 +53,7 @@ class SpaceProblem:
         self.space = space
         self.space_text = text
         self.catalog = catalog or load_catalog()
-        check_space(space, self.catalog)
-        check_question(space, self.catalog)
-        for name in self._baseline_names:
-            load_platform(name, f"{space.name}: baselines")
-        sampler = space.search.sampler
-        if not sampler.startswith("optuna:") and sampler not in known_samplers():
-            raise SpaceError(f"{space.name}: search: no sampler {sampler!r}{nearest(sampler, known_samplers())}")
+        check_question(space, self.catalog, self._search_faults())
 
     @property
     def name(self) -> str:
@@ -111,6 +105,14 @@ class SpaceProblem:
         """A name, with how many batches are in flight where the space says so."""
         plan = self.space.search
         return plan.sampler if plan.in_flight is None else {"name": plan.sampler, "in_flight": plan.in_flight}
+
+    def _search_faults(self) -> list[Fault]:
+        known, sampler = load_platforms(), self.space.search.sampler
+        named = enumerate(self.space.baselines or ())
+        faults = [Fault(("baselines", i), f"no platform {p!r}{nearest(p, known)}") for i, p in named if p not in known]
+        if not sampler.startswith("optuna:") and sampler not in known_samplers():
+            faults.append(Fault(("search", "sampler"), f"no sampler {sampler!r}{nearest(sampler, known_samplers())}"))
+        return faults
 
     @property
     def _baseline_names(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from codesign.billing import activity_of, bill_of, cost_choice, scenario_of
-from codesign.candidates import Candidates, assemble_rows, check_space
+from codesign.candidates import Candidates, assemble_rows
 from codesign.catalog import Catalog, load_catalog
 from codesign.columns import number_at
 from codesign.cost.ownership import token_usd_per_mtok
@@ -50,7 +50,6 @@ def question(design: str | Space) -> Question:
         SpaceError: the file breaks the grammar or names what does not exist.
     """
     space, catalog = load_space(design), load_catalog()
-    check_space(space, catalog)
     check_question(space, catalog)
     return Question(space, catalog)
 

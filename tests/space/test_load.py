@@ -34,7 +34,7 @@ def test_a_good_space_loads() -> None:
     [
         ("question:", "qestion:", 2, "unknown key; did you mean 'question'?"),
         ("kind: training", "kind: trainin", 5, "did you mean 'training'?"),
-        ("accelerators_count: 1024", "accelerators_count: -4", 5, "greater than or equal to 1; got -4"),
+        ("accelerators_count: 1024", "accelerators_count: -4", 5, "wanted 1 or more; got -4"),
         ("accelerators_count: 1024", "accelerators_count: 1.5", 5, "got 1.5"),
         ("accelerators_count: 1024", "accelerators_cout: 8", 5, "did you mean 'accelerators_count'?"),
         ("choices: [106.25, 212.5]", "choices: []", 7, "at least one choice"),
@@ -45,11 +45,11 @@ def test_a_good_space_loads() -> None:
         ("low: 4, high: 8", "low: .nan, high: 4", 8, "got nan"),
         ("low: 16, high: 512, log", "low: 0, high: 512, log", 9, "log range needs low > 0"),
         ("cooling: liquid", "cooling: [liquid]", 11, "finite number or a word"),
-        ("cooling: liquid", "scale_up_lane_rate_gbps: 106.25", 1, "under vary and under fix"),
+        ("cooling: liquid", "scale_up_lane_rate_gbps: 106.25", 11, "under vary and under fix"),
         ("  cooling: liquid", "  cooling: liquid\n  cooling: air", 12, "stands twice (first at line 11)"),
-        ("name: links", "name: 'No Spaces'", 1, "pattern"),
-        ("fix:", "search: {in_flight: 0}\nfix:", 10, "greater than or equal to 1; got 0"),
-        ("fix:", "search: {in_flight: 1.5}\nfix:", 10, "valid integer; got 1.5"),
+        ("name: links", "name: 'No Spaces'", 1, "wanted a lower-case letter, then"),
+        ("fix:", "search: {in_flight: 0}\nfix:", 10, "wanted 1 or more; got 0"),
+        ("fix:", "search: {in_flight: 1.5}\nfix:", 10, "wanted a whole number; got 1.5"),
         ("fix:", "search: {in_fligt: 2}\nfix:", 10, "unknown key; did you mean 'in_flight'?"),
     ],
 )
@@ -78,3 +78,43 @@ def test_a_condition_needs_a_parent_with_that_choice() -> None:
     conditional = GOOD.replace("log: true", "log: true, when: {cooling: [liquid]}")
     with pytest.raises(SpaceError, match="'cooling' is not a parameter with choices under vary"):
         parse_space(conditional)
+
+
+def test_where_a_space_was_read_does_not_make_it_another() -> None:
+    assert parse_space(GOOD, "a.yaml") == parse_space("\n" + GOOD, "b.yaml")
+
+
+def test_faults_between_keys_come_at_once_each_at_its_own() -> None:
+    text = GOOD.replace("cooling: liquid", "memory_stacks_count: 6\n  second_tier_gb: 32").replace(
+        "log: true", "log: true, when: {scale_up_lane_rate_gbps: [106.25, 53.125]}"
+    )
+    text += "objectives: {}\nmapping: {pretrian: {tp_count: 8}}\n"
+
+    with pytest.raises(SpaceError) as caught:
+        parse_space(text, "links.yaml")
+
+    assert str(caught.value).splitlines() == [
+        "links.yaml:11: fix.memory_stacks_count: stands under vary and under fix; decide it once",
+        "links.yaml:12: fix.second_tier_gb: stands under vary and under fix; decide it once",
+        "links.yaml:9: vary.second_tier_gb.when.scale_up_lane_rate_gbps.1: 53.125 is not a choice of "
+        "scale_up_lane_rate_gbps; valid: 106.25, 212.5",
+        "links.yaml:14: mapping.pretrian: no workload 'pretrian'; did you mean 'pretrain'?",
+        "links.yaml:13: objectives: wanted one to three metrics; got 0",
+    ]
+
+
+def test_more_faults_than_a_page_holds_are_counted() -> None:
+    text = GOOD.replace("cooling: liquid", "\n  ".join(f"knob_{i}: []" for i in range(14)))
+
+    with pytest.raises(SpaceError) as caught:
+        parse_space(text, "links.yaml")
+
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "links.yaml: and 5 more"
+
+
+def test_an_empty_file_is_called_empty() -> None:
+    for text in ("", "# only a comment\n", "~"):
+        with pytest.raises(SpaceError, match="wanted keys such as name, base, workloads; the file is empty"):
+            parse_space(text, "links.yaml")
