@@ -125,6 +125,26 @@ def test_several_objectives_have_a_best_each_and_a_front(here: Path, capsys: pyt
     assert re.search(r"best usd_per_mtok \S+ USD/Mtoken, tokens_per_s .*, die_mm2 .*; \d+ on the front", said.err)
 
 
+def test_a_space_tried_whole_is_not_searched_longer_and_an_edge_is_named(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = space(here)
+    assert run(["study", "run", path, "--trials", "6", "--executor", "inline"]) == 0
+    part = capsys.readouterr().out
+    assert run(["study", "run", path, "--trials", "100", "--executor", "inline"]) == 0
+    whole = " ".join(capsys.readouterr().out.split())
+    assert run(["study", "best", "mine", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+
+    assert "study run mine" in part
+    assert summary["exhausted"]
+    assert "search longer" not in whole
+    assert "every design of the space was tried" in whole
+    assert not any(" run " in line for line in summary["next"])
+    assert [(e["parameter"], e["edge"]) for e in summary["edges"]] == [("scale_up_lanes_count", "lowest")]
+    assert "a better one may lie beyond: scale_up_lanes_count 16 (lowest)" in whole
+
+
 def test_progress_answer_and_trial_agree_on_what_binds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["study", "run", space(here), "--executor", "inline"]) == 0
     said = capsys.readouterr()

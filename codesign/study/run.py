@@ -31,6 +31,8 @@ from codesign.study.search import distribution_json, suggester
 from codesign.study.suggest import Search
 from codesign.units import Array
 
+EXHAUSTED = "every design of the space was tried"  # the reason stored with a study that ended before its total
+
 
 def run_study(
     recipe: ProblemRecipe,
@@ -344,7 +346,7 @@ class _Driver:
         if self._asked_count >= self._study.trials_total:
             return "completed", "all trials done"
         if self._exhausted:
-            return "completed", "every design of the space was tried"
+            return "completed", EXHAUSTED
         return "stopped", why or "nothing left to ask"
 
     def _ask(self) -> bool:

@@ -10,13 +10,15 @@ import numpy as np
 from codesign.errors import InfeasibleError, StudyError, UsageError
 from codesign.space import shipped_spaces
 from codesign.store.repository import Store
+from codesign.study.coding import Coding
+from codesign.study.edges import edges
 from codesign.study.executor import Executor, InlineExecutor, InlinePool
 from codesign.study.lifecycle import copy_study, request
 from codesign.study.lifecycle import list_studies as listed
 from codesign.study.liveness import INTERRUPTED
 from codesign.study.problem import SpaceRecipe, recipe_of
 from codesign.study.progress import Progress, TrialView, counting, summarise, views
-from codesign.study.run import run_study
+from codesign.study.run import EXHAUSTED, run_study
 from codesign.study.sweep import promoted, run_sweep
 from codesign.study.transfer import export_study, import_study
 
@@ -145,6 +147,8 @@ class Study:
             found = summarise(store, self.name)
         leader = None if found.best is None else _trial(found.best)
         best = problem.explained(leader) if leader is not None and leader["feasible"] else None
+        size = Coding(problem.parameters).size
+        exhausted = found.reason == EXHAUSTED or (size is not None and found.trials_count >= size)
         return {
             "study": self.name,
             "question": problem.space.question,
@@ -164,20 +168,25 @@ class Study:
             "front": list(found.front_numbers),
             "hypervolume": found.hypervolume,
             "mixed": found.mixed,
-            "next": self._next(best, found.state),
+            "edges": [] if best is None else edges(problem.parameters, {n: best["design"][n] for n in best["asked"]}),
+            "exhausted": exhausted,
+            "next": self._next(best, leader, found.state, exhausted),
         }
 
-    def _next(self, best: Mapping[str, Any] | None, state: str) -> list[str]:
+    def _next(
+        self, best: Mapping[str, Any] | None, leader: Mapping[str, Any] | None, state: str, exhausted: bool
+    ) -> list[str]:
         where = "" if self.storage == DEFAULT_STORAGE else f" --storage {self.storage}"
         further = "" if state in ("stopped", "paused") else " --extend 100"  # to the total, or beyond it
-        more = f"codesign study run {self.name}{further}{where}"
+        more = [] if exhausted else [f"codesign study run {self.name}{further}{where}"]
+        shown = [] if leader is None else [f"codesign study show {self.name} --trial {leader['number']}{where}"]
         if best is None:
-            return [more]
+            return more or shown
         several = len(best["values"]) > 1
         return [
             *([f"codesign study pareto {self.name}{where}"] if several else []),
-            f"codesign study show {self.name} --trial {best['number']}{where}",
-            more,
+            *shown,
+            *more,
             f"codesign study export {self.name} {self.name}.csv{where}",
         ]
 

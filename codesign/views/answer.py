@@ -62,6 +62,13 @@ def headline(summary: Mapping[str, Any]) -> RenderableType:
         lines += _best_lines(summary, name, direction)
     if len(summary["objectives"]) > 1:
         lines += _front_lines(summary)
+    if summary["exhausted"]:
+        lines.append(Text("every design of the space was tried: searching longer finds nothing else"))
+    if summary["edges"]:
+        ends = ", ".join(
+            f"{e['parameter']} {shown(e['parameter'], e['value'])} ({e['edge']})" for e in summary["edges"]
+        )
+        lines.append(Text(f"at the edge of its range, a better one may lie beyond: {ends}", style="yellow"))
     return Group(*lines)
 
 
@@ -80,7 +87,8 @@ def _best_lines(summary: Mapping[str, Any], name: str, direction: str) -> list[T
     lines = [Text(text, style="green")]
     if known < value if direction == "minimize" else known > value:
         than = "is better" if len(summary["objectives"]) == 1 else f"has a better {name}"
-        said = f"{than} than every trial so far: search longer, or offer what it has"
+        advice = "so far: search longer, or offer" if not summary["exhausted"] else "there can be: offer the space"
+        said = f"{than} than every trial {advice} what it has"
         lines.append(Text(f"{reference['source']}, evaluated whole, {said}", style="yellow"))
     return lines
 
