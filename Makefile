@@ -1,9 +1,10 @@
 # Two commands are all a newcomer needs: `make run` and `make check`. Both set everything up.
-.PHONY: run check check-fast fix test bench lock setup
+.PHONY: run check check-fast fix test bench strain lock setup
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+STRAINS := benchmarks/storm.py benchmarks/faults.py
 
 run: $(STAMP)            ## set up, then the main job on SQLite and a local Ray cluster
 	$(BIN)/codesign study run quickstart
@@ -25,7 +26,12 @@ test: $(STAMP)           ## make test ARGS="-k buffer"
 	$(BIN)/pytest $(ARGS)
 
 bench: $(STAMP)          ## speed as ratios and CPU-seconds, by hand
-	for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out $(STRAINS),$(wildcard benchmarks/*.py)); do \
+	  echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+strain: $(STAMP)         ## many writers, kills, full disks, at full length: half an hour, by hand
+	$(BIN)/python benchmarks/storm.py --backend sqlite && $(BIN)/python benchmarks/storm.py --backend postgres
+	$(BIN)/python benchmarks/faults.py
 
 lock: $(STAMP)           ## resolve pyproject.toml again into the one lock file
 	$(BIN)/python -m pip install -q uv

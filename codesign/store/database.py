@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 
 from codesign.errors import StoreError
+from codesign.store.turns import turn
 
 BUSY_TIMEOUT_S = 30.0
 
@@ -82,7 +83,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction: all of it or nothing. On SQLite it holds the only write lock from its first moment."""
-        with translated_errors(self.url), self.engine.connect() as connection:
+        with translated_errors(self.url), self.engine.connect() as connection, self._turn():
             if self.is_sqlite:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             try:
@@ -91,6 +92,10 @@ class Database:
             except BaseException:
                 connection.rollback()
                 raise
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """Among the writers of a file, a turn of one's own; a server queues its writers itself."""
+        return nullcontext() if self.path is None else turn(Path(f"{self.path}-wal"), BUSY_TIMEOUT_S)
 
     def sql(self, text: str) -> str:
         """Driver text with question marks as this driver writes its parameters."""

@@ -15,10 +15,12 @@ from codesign.errors import StoreError, StudyError
 from codesign.store import trials
 from codesign.store.database import normal_url
 from codesign.store.repository import Store
+from codesign.study.executor import Finished, InlineExecutor
 from codesign.study.run import run_study
 from tests.store.backends import closed_later, optuna_storage, plain_rows
 from tests.study import toy
 
+STORM = Path(__file__).parents[2] / "benchmarks" / "storm.py"
 THREE: Any = (("cost_usd", "minimize"), ("latency_ns", "minimize"), ("rate_gbps", "maximize"))
 
 
@@ -155,33 +157,34 @@ def test_a_deleted_study_leaves_nothing_behind(storage: str) -> None:
         assert plain_rows(storage, f"SELECT * FROM {table}") == []
 
 
-WRITER = """
-import sys
-from tests.study import toy
-from codesign.study.run import run_study
-recipe = toy.recipe(sampler="random", batch_count=8, sleep_s=0.01)
-run_study(recipe, sys.argv[1], trials_total=int(sys.argv[2]), join=True)
-"""
-
-
 @pytest.mark.slow
-def test_many_drivers_on_one_study_lose_and_repeat_nothing(storage: str, tmp_path: Path) -> None:
-    run_study(toy.recipe(sampler="random", batch_count=8), storage, trials_total=8)
-    script = tmp_path / "writer.py"
-    script.write_text(WRITER)
-    total = 400
+def test_many_drivers_on_one_study_lose_repeat_and_change_nothing(storage: str) -> None:
+    command = [sys.executable, str(STORM), "--processes", "6", "--seconds", "2", "--storage", storage]
 
-    drivers = [
-        subprocess.Popen([sys.executable, str(script), storage, str(total)], stderr=subprocess.PIPE, text=True)
-        for _ in range(6)
-    ]
-    said = [driver.communicate()[1] for driver in drivers]
+    storm = subprocess.run(command, capture_output=True, text=True)
 
-    assert [d.returncode for d in drivers] == [0] * 6, said
-    rows = plain_rows(storage, "SELECT number, trial_id, state FROM trials ORDER BY trial_id")
-    assert [n for n, _, _ in rows] == list(range(total))
-    assert {state for _, _, state in rows} == {"COMPLETE"}
-    evaluated = plain_rows(storage, "SELECT number FROM codesign_evaluation ORDER BY number")
-    assert [n for (n,) in evaluated] == list(range(total))
+    assert storm.returncode == 0, storm.stdout + storm.stderr
+    assert "errors met: 0\nfaults found: 0\n" in storm.stdout
     with Store(storage) as store:
-        assert store.study("toy").mixed
+        study = store.study("toy")
+        assert study.mixed
+        assert len(store.columns(study)) >= 6 * 8
+
+
+def test_drivers_that_share_a_study_end_at_its_total_together(storage: str) -> None:
+    """A second driver begins while the first has a batch in flight, and neither goes beyond the total."""
+    recipe = toy.recipe(sampler="random", batch_count=8)
+
+    class Invites(InlineExecutor):
+        joined = False
+
+        def wait(self, timeout_s: float) -> list[Finished]:
+            if not self.joined:
+                self.joined = True
+                run_study(recipe, storage, trials_total=100, join=True)
+            return super().wait(timeout_s)
+
+    run_study(recipe, storage, trials_total=100, executor=Invites(), join=True)
+
+    rows = plain_rows(storage, "SELECT number, state FROM trials ORDER BY trial_id")
+    assert [tuple(row) for row in rows] == [(n, "COMPLETE") for n in range(100)]
