@@ -185,6 +185,19 @@ def stop(
     _done(as_json, f"{name}: {said}", study=name, verb=verb, state=said)
 
 
+@app.command()
+def tombstone(
+    name: Name,
+    trial: Annotated[int, typer.Option(help="Number of the trial.", min=0)],
+    reason: Annotated[str, typer.Option(help="Why it no longer counts.")],
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Take a finished trial out of every answer; it stays readable, and the search itself goes on as it was."""
+    _open(name, storage).tombstone(trial, reason)
+    _done(as_json, f"{name}: trial {trial} no longer counts: {reason}", study=name, trial=trial, reason=reason)
+
+
 def _done(as_json: bool, said: str, **facts: Any) -> None:
     if as_json:
         print_json(facts)

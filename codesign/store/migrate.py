@@ -12,7 +12,7 @@ from codesign.store.tables import PREFIX, VERSION_TABLE
 from codesign.store.trials import OPTUNA_TABLES, ensure_optuna_tables, optuna_revision
 
 #: The revision this version of the code reads and writes; a test compares it with the migrations.
-HEAD = "0002"
+HEAD = "0003"
 
 
 @dataclass(frozen=True, slots=True)

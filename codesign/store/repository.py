@@ -24,7 +24,7 @@ from codesign.units import Array
 
 LEASE_S = 120.0
 STRANGER_GRACE_S = 3600.0
-FIDELITY = "model"  # of every value the shipped problems give; values of other fidelities never share a front
+FIDELITY = "model"  # of every value the shipped problems give
 
 
 def strict_json(data: Any) -> str:
@@ -59,6 +59,7 @@ class StudyRecord:
     in_flight_count: int
     first_rows: tuple[tuple[str, Mapping[str, Any]], ...]
     reference: tuple[float, ...] | None
+    fidelity: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,8 @@ class Store:
             if trials.optuna_study_id(self.database, connection, name) is not None:
                 raise StudyError(f"a study {name!r} already exists in this database; give another name")
             trials.create_optuna_study(self.database, connection, name, record["objectives"], record["rules"])
-            connection.execute(
-                tables.study.insert().values(**{"state": "draft", "mixed": False, "created_at": utc_now()} | row)
-            )
+            fresh = {"state": "draft", "mixed": False, "created_at": utc_now(), "fidelity": FIDELITY}
+            connection.execute(tables.study.insert().values(**fresh | row))
             self._note(connection, name, "created", actor, {"parent": record.get("parent")})
         return self.study(name)
 
@@ -373,8 +373,8 @@ class Store:
                 *(database, connection, optuna_id, batch.first_number, values, constraints, failed, user_attributes)
             )
             rows = [
-                (study.study_id, batch.first_number + i, batch.batch_index, row[0], FIDELITY, row[1], row[2], row[3])
-                for i, row in enumerate(evaluations)
+                (study.study_id, batch.first_number + i, batch.batch_index, text[0], study.fidelity, *text[1:])
+                for i, text in enumerate(evaluations)
             ]
             database.insert(connection, "codesign_evaluation", _LEAN, rows)
             wish = database.one(connection, "SELECT request FROM codesign_study WHERE study_id = ?", study.study_id)

@@ -20,12 +20,15 @@ def restore(
     batches: Sequence[Mapping[str, Any]],
     evaluations: Sequence[EvaluationRecord],
     actor: str,
+    state: str,
 ) -> StudyRecord:
-    """Create a study and all its finished trials under their numbers.
+    """Create a study in this state with all its finished trials under their numbers.
 
     Raises:
-        StudyError: the name is taken, or the trials are not numbered from 0 on.
+        StudyError: the name is taken, the trials are not numbered from 0 on, or their values are of several fidelities.
     """
+    if strange := {e.fidelity for e in evaluations} - {record["fidelity"]}:
+        raise StudyError(f"values of fidelity {min(strange)!r} cannot stand beside values of {record['fidelity']!r}")
     if found.numbers.tolist() != list(range(len(found))):
         raise StudyError("the trials of an imported study must be numbered 0, 1, 2, ... without a gap")
     study = store.create_study(record, actor)
@@ -43,7 +46,7 @@ def restore(
                 trials.finish(database, connection, optuna_id, 0, found.values, found.constraints, failed)
             for batch in batches:
                 now = utc_now()
-                row = {**batch, "state": "told", "run_id": "imported", "asked_at": now, "told_at": now}
+                row = {"state": "told", **batch, "run_id": "imported", "asked_at": now, "told_at": now}
                 connection.execute(tables.batch.insert().values(study_id=study.study_id, **row))
             for number in sorted(named):
                 entry = {key: getattr(named[number], key) for key in EvaluationRecord.__slots__}
@@ -51,5 +54,5 @@ def restore(
     except BaseException:
         store.delete_study(study.name)
         raise
-    store.transition(study.name, "paused", actor, "imported")
+    store.transition(study.name, state, actor, "imported")
     return store.study(study.name)

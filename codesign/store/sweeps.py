@@ -37,6 +37,7 @@ class SweepRecord:
     points_count: int
     chunk_count: int
     folder: str
+    fidelity: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ study = Table(
     Column("in_flight_count", Integer, nullable=False),
     Column("first_rows", Text, nullable=False),  # baselines, then promoted or inherited designs: [[name, row], ...]
     Column("reference", Text),  # fixed point that hypervolumes are measured from
+    Column("fidelity", String(32), nullable=False),  # of all its values: those of others never share its front
 )
 
 #: One driver at work on a study; its lease says until when to believe in it.
@@ -133,6 +134,7 @@ sweep = Table(
     Column("points_count", BigInteger, nullable=False),
     Column("chunk_count", Integer, nullable=False),
     Column("folder", Text, nullable=False),
+    Column("fidelity", String(32), nullable=False),
 )
 
 #: The manifest of a sweep: one Parquet file per range of indices.

@@ -21,11 +21,13 @@ from codesign.study.fronts import excess
 from codesign.study.liveness import actor, dead
 from codesign.study.parameters import Value, check_parameters, from_json, to_json
 from codesign.study.policy import BLIND, resolve
-from codesign.study.problem_protocol import Problem
+from codesign.study.problem_protocol import Problem, fidelity_of
 from codesign.study.progress import counting
 from codesign.study.samplers import Told, best_first
 
 REQUESTS = {"pause": "paused", "stop": "stopped", "cancel": "cancelled"}
+#: States nobody is at work in; a study imported keeps them.
+SETTLED = ("paused", "stopped", "completed", "failed", "cancelled")
 _BLIND_IN_FLIGHT = 4
 
 
@@ -123,6 +125,7 @@ def question(record: StudyRecord | SweepRecord, problem: Problem) -> list[tuple[
         ("parameters", dict(record.parameters), to_json(problem.parameters)),
         ("objectives", record.objectives, tuple((n, d) for n, d in problem.objectives)),
         ("rules", record.rules, tuple(problem.rules)),
+        ("fidelity", record.fidelity, fidelity_of(problem)),
     ]
     return [(word, _short(old), _short(new)) for word, old, new in pairs if old != new]
 
@@ -226,7 +229,7 @@ def list_studies(store: Store) -> list[StudyLine]:
 
 _COPIED = (
     *("trials_total", "space_name", "space_digest", "space_text", "catalog_digest", "code_version", "parameters"),
-    *("rules", "sampler", "seed", "batch_count", "in_flight_count"),
+    *("rules", "sampler", "seed", "batch_count", "in_flight_count", "fidelity"),
 )
 
 
@@ -237,6 +240,7 @@ def _what(problem: Problem) -> dict[str, Any]:
         "space_text": problem.space_text,
         "catalog_digest": problem.catalog_digest,
         "code_version": problem.code_version,
+        "fidelity": fidelity_of(problem),
     }
 
 

@@ -7,7 +7,8 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign.errors import ShapeError
+from codesign.errors import ShapeError, StudyError
+from codesign.store.repository import FIDELITY
 from codesign.study.parameters import Parameter, Value
 from codesign.units import Array
 
@@ -116,6 +117,21 @@ class Screener(Protocol):
         A parameter whose condition fails is NaN (numbers) or "" (words) in its column.
         """
         ...
+
+
+def fidelity_of(problem: Problem) -> str:
+    """How close to the truth a problem's values are, in one word: its attribute ``fidelity``, or ``model``.
+
+    It is kept with every value. Values of two fidelities never meet: a study or sweep has one, and refuses the problem
+    and the files of another. What one fidelity found is handed to another as designs, to be evaluated anew.
+
+    Raises:
+        StudyError: a word that cannot be kept.
+    """
+    found = getattr(problem, "fidelity", FIDELITY)
+    if not (isinstance(found, str) and 1 <= len(found) <= 32):
+        raise StudyError(f"{problem.name}: a fidelity is a word of at most 32 letters, not {found!r}")
+    return found
 
 
 class ProblemRecipe(Protocol):

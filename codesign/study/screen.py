@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from codesign.study.coding import Coding
 from codesign.study.fronts import crowding, excess, front
 from codesign.study.parameters import Choices, IntRange, Parameter
-from codesign.study.problem_protocol import Problem, Screener
+from codesign.study.problem_protocol import Problem, Screener, fidelity_of
 from codesign.study.samplers import grid, sobol, uniform
 from codesign.units import Array
 
@@ -162,7 +162,8 @@ def _parquet(
     for r, rule in enumerate(problem.rules):
         arrays[f"excess:{rule}"] = pa.array(constraints[:, r], from_pandas=True)  # not judged: null
     sink = io.BytesIO()
-    pq.write_table(pa.table(arrays), sink, compression="zstd")
+    marked = pa.table(arrays).replace_schema_metadata({"fidelity": fidelity_of(problem)})
+    pq.write_table(marked, sink, compression="zstd")
     return sink.getvalue()
 
 

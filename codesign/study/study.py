@@ -15,7 +15,8 @@ from codesign.study.edges import edges
 from codesign.study.executor import Executor, InlineExecutor, InlinePool
 from codesign.study.lifecycle import copy_study, request
 from codesign.study.lifecycle import list_studies as listed
-from codesign.study.liveness import INTERRUPTED
+from codesign.study.lineage import lineage, parent_sweep
+from codesign.study.liveness import INTERRUPTED, actor
 from codesign.study.problem import SpaceRecipe, recipe_of
 from codesign.study.progress import Progress, TrialView, counting, summarise, views
 from codesign.study.run import EXHAUSTED, run_study
@@ -222,9 +223,9 @@ class Study:
         return self._recipe().explained(trial)
 
     def record(self) -> dict[str, Any]:
-        """What the database says of the study itself."""
+        """What the database says of the study itself, and of its relatives."""
         with Store(self.storage) as store:
-            record = asdict(store.study(self.name))
+            record = asdict(store.study(self.name)) | {"lineage": lineage(store, self.name)}
         hidden = ("space_text", "parameters", "first_rows", "study_id")
         return {key: value for key, value in record.items() if key not in hidden}
 
@@ -259,6 +260,15 @@ class Study:
         with Store(self.storage) as store:
             problem = self._recipe() if rebase else None
             return len(copy_study(store, self.name, new_name, problem=problem, rebase=rebase).first_rows)
+
+    def tombstone(self, number: int, reason: str) -> None:
+        """Take a finished trial out of every answer, for a reason; it stays readable.
+
+        Raises:
+            StudyError: there is no such trial.
+        """
+        with Store(self.storage) as store:
+            store.tombstone(store.study(self.name), number, reason, actor())
 
     def request(self, verb: str) -> str:
         """Pause, stop or cancel a running study; returns what happened."""
@@ -359,7 +369,7 @@ def sweep(
         with Store(storage) as store:
             first = promoted(store, label, promote)
         total = recipe().space.search.trials + len(first)
-        run_study(recipe, storage, target, trials_total=total, first_rows=first)
+        run_study(recipe, storage, target, trials_total=total, first_rows=first, parent=parent_sweep(label))
     objectives = dict(recipe().space.objectives)
     return asdict(summary) | {"objectives": objectives, "promoted_to": target}
 

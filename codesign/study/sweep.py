@@ -23,7 +23,7 @@ from codesign.study.executor import InlinePool, Outcome
 from codesign.study.lifecycle import question
 from codesign.study.liveness import INTERRUPTED, actor
 from codesign.study.parameters import Choices, Value, check_parameters, from_json, to_json
-from codesign.study.problem_protocol import Problem, ProblemRecipe
+from codesign.study.problem_protocol import Problem, ProblemRecipe, fidelity_of
 from codesign.study.samplers import grid_size
 from codesign.study.screen import METHODS, Range, Screened, merge, screen_range
 
@@ -378,6 +378,7 @@ def _open(
             "points_count": min(points_count, _most(problem, method)),
             "chunk_count": chunk_count,
             "folder": str(home.absolute()),
+            "fidelity": fidelity_of(problem),
         },
         actor(),
     )

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 
 from codesign.errors import StudyError, UsageError
 from codesign.metrics import has_value
-from codesign.store.repository import EvaluationRecord, Store, StudyRecord, strict_json
+from codesign.store.repository import FIDELITY, EvaluationRecord, Store, StudyRecord, strict_json
 from codesign.store.restore import restore
 from codesign.store.trials import ParameterColumn, TrialColumns
 from codesign.study.coding import Coding
+from codesign.study.lifecycle import SETTLED
 from codesign.study.liveness import actor
 from codesign.study.parameters import from_json
 from codesign.study.search import distribution_json
@@ -26,8 +27,9 @@ _FORMAT = "codesign-study-1"
 _KEPT = (
     *("parent", "trials_total", "space_name", "space_digest", "space_text", "catalog_digest", "code_version"),
     *("parameters", "objectives", "rules", "sampler", "seed", "batch_count", "in_flight_count", "first_rows"),
-    *("reference", "mixed"),
+    *("reference", "mixed", "fidelity"),
 )
+_OF_BATCH = ("batch_index", "offset_count", "first_number", "rows_count", "state", "sampler_state")
 _TEXTS = ("design_hash", "fidelity", "asked", "repaired", "details", "tombstone")
 
 
@@ -44,6 +46,7 @@ def export_study(store: Store, name: str, path: Path, kind: str | None = None) -
         UsageError: another format, or the file cannot be written.
     """
     kind = kind or path.suffix.lstrip(".").lower()
+    draft = path.with_name(f"{path.name}.part") if path.is_file() or not path.exists() else path  # a pipe, say
     if kind not in FORMATS:
         raise UsageError(f"no export format {kind!r}; valid: {', '.join(FORMATS)}")
     study = store.study(name)
@@ -51,8 +54,12 @@ def export_study(store: Store, name: str, path: Path, kind: str | None = None) -
     evaluations = {e.number: e for e in store.evaluations(study)}
     writers = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}
     try:
-        writers[kind](path, study, header, columns, evaluations)
+        writers[kind](draft, study, header, columns, evaluations)
+        if draft != path:
+            draft.replace(path)  # an older file stays whole until this one is
     except OSError as error:
+        if draft != path:
+            draft.unlink(missing_ok=True)
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     return len(columns)
 
@@ -69,19 +76,17 @@ def import_study(store: Store, path: Path, new_name: str | None = None) -> Study
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise StudyError(f"{path} is not a study written by codesign: {type(error).__name__}: {error}") from None
-    record = {key: header["study"][key] for key in _KEPT} | {"name": new_name or header["study"]["name"]}
+    known = {"fidelity": FIDELITY, "state": "paused", **header["study"]}  # older files do not say
+    record = {key: known[key] for key in _KEPT} | {"name": new_name or known["name"]}
     described = [ParameterColumn(n, distribution_json(p)) for n, p in from_json(record["parameters"]).items()]
-    return restore(store, record, described, columns, header["batches"], evaluations, actor())
+    state = known["state"] if known["state"] in SETTLED else "paused"
+    return restore(store, record, described, columns, header["batches"], evaluations, actor(), state)
 
 
 def _header(store: Store, study: StudyRecord) -> dict[str, Any]:
     record = asdict(study)
-    batches = [
-        {k: getattr(b, k) for k in ("batch_index", "offset_count", "first_number", "rows_count", "sampler_state")}
-        for b in store.batches(study)
-        if b.state == "told"
-    ]
-    return {"format": _FORMAT, "study": {k: record[k] for k in ("name", *_KEPT)}, "batches": batches}
+    batches = [{k: getattr(b, k) for k in _OF_BATCH} for b in store.batches(study) if b.state != "asked"]
+    return {"format": _FORMAT, "study": {k: record[k] for k in ("name", "state", *_KEPT)}, "batches": batches}
 
 
 def _finished(columns: TrialColumns) -> TrialColumns:
@@ -160,7 +165,7 @@ def _write_csv(
         writer = csv.writer(file)
         writer.writerow(
             [
-                *("number", "state", "feasible", "design_hash", "tombstone", *metrics, *coding.names),
+                *("number", "state", "feasible", "design_hash", "fidelity", "tombstone", *metrics, *coding.names),
                 *(f"excess:{rule}" for rule in study.rules),
                 *(f"built:{name}" for name in coding.names),
             ]
@@ -174,7 +179,7 @@ def _write_csv(
             writer.writerow(
                 [
                     *(number, columns.states[i], str(bool(feasible)).lower()),
-                    *(("", "") if found is None else (found.design_hash, found.tombstone)),
+                    *(("", "", "") if found is None else (found.design_hash, found.fidelity, found.tombstone)),
                     *(priced + [asked[i].get(name) for name in coding.names] + limits),
                     *(built.get(name) for name in coding.names),
                 ]

@@ -5,15 +5,29 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from numpy.testing import assert_array_equal
 
 from codesign.errors import StoreError
 from codesign.store import fingerprint, migrate
 from codesign.store.database import Database
 from codesign.store.repository import Store
+from codesign.store.sweeps import SweepStore
 from codesign.store.tables import metadata
 from codesign.study.run import run_study
-from tests.store.backends import optuna_storage
+from tests.store.backends import optuna_storage, sqlite_file
 from tests.study import toy
+
+SERIALS = (
+    ("studies", "study_id"),
+    ("trials", "trial_id"),
+    ("trial_params", "param_id"),
+    ("trial_values", "trial_value_id"),
+    ("trial_system_attributes", "trial_system_attribute_id"),
+    ("trial_user_attributes", "trial_user_attribute_id"),
+    ("codesign_study", "study_id"),
+    ("codesign_sweep", "sweep_id"),
+    ("codesign_event", "event_id"),
+)
 
 
 def test_there_is_one_head_and_the_code_knows_it() -> None:
@@ -62,20 +76,54 @@ def test_up_down_and_up_again_leaves_optunas_tables_alone(empty: str) -> None:
     assert migrate.current(empty).ours is None
     migrate.upgrade(empty)
 
-    assert migrate.current(empty) == migrate.Revisions("0002", "0002", "v3.2.0.a")
+    assert migrate.current(empty) == migrate.Revisions("0003", "0003", "v3.2.0.a")
     study = optuna.create_study(storage=optuna_storage(empty))
     study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=2)
     assert len(study.trials) == 2
 
 
-def test_a_database_of_the_revision_before_is_upgraded_and_keeps_its_trials(storage: str) -> None:
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+def test_down_and_up_again_keeps_the_trials_and_the_study_goes_on(revision: str, storage: str) -> None:
     run_study(toy.recipe(), storage, trials_total=16)
-    migrate.downgrade(storage, "0001")
+    migrate.downgrade(storage, revision)
+    assert migrate.current(storage).ours == revision
 
     summary = run_study(toy.recipe(), storage, trials_total=32)
 
     assert summary.trials_count == 32
-    assert migrate.current(storage).ours == "0002"
+    assert migrate.current(storage).ours == "0003"
+
+
+def test_a_database_that_the_revision_before_wrote_is_read_and_goes_on(empty: str, tmp_path: Path) -> None:
+    """Rows as the code of revision 0002 wrote them, in tables as its migrations made them."""
+    recipe = toy.recipe(sampler="sobol", batch_count=4, baselines=toy.BASELINES)
+    rows = Path(__file__).with_name("written_by_0002.sql").read_text().splitlines()[1:]
+    migrate.upgrade(empty)
+    migrate.downgrade(empty, "0002")
+    database = Database(empty)
+    with database.write() as connection:
+        for row in rows:
+            connection.exec_driver_sql(row.replace("%", "%%") if not database.is_sqlite else row)
+        for table, key in () if database.is_sqlite else SERIALS:
+            top = f"(SELECT COALESCE(MAX({key}), 1) FROM {table})"
+            connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{table}', '{key}'), {top})")
+    database.close()
+
+    with Store(empty) as store:
+        before, study = store.columns(store.study("toy")), store.study("toy")
+        assert study.fidelity == SweepStore(store).get("screen").fidelity == "model"
+        assert store.tombstones(study) == {3: "wrong price"}
+        assert [e.fidelity for e in store.evaluations(study)] == ["model"] * 10
+    summary = run_study(recipe, empty, trials_total=24)
+    whole = sqlite_file(tmp_path, "whole")
+    run_study(recipe, whole, trials_total=24)
+
+    assert summary.trials_count == 24
+    with Store(empty) as store, Store(whole) as other:
+        after, fresh = store.columns(store.study("toy")), other.columns(other.study("toy"))
+    assert_array_equal(before.values, after.values[:10])
+    assert_array_equal(after.internal, fresh.internal)
+    assert_array_equal(after.values, fresh.values)
 
 
 def test_a_newer_database_is_refused(storage: str) -> None:

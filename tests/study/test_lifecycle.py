@@ -2,6 +2,9 @@
 
 import csv
 import json
+import resource
+import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,15 @@ from codesign.errors import StudyError, UsageError
 from codesign.store.repository import Store
 from codesign.study import lifecycle
 from codesign.study.executor import Finished, InlineExecutor
+from codesign.study.lineage import lineage, parent_sweep
 from codesign.study.progress import summarise
 from codesign.study.run import run_study
+from codesign.study.sweep import promoted, run_sweep
 from codesign.study.transfer import export_study, import_study
 from tests.store.backends import sqlite_file
 from tests.study import toy
+
+TWO: Any = (("cost_usd", "minimize"), ("rate_gbps", "maximize"))
 
 
 class Asks(InlineExecutor):
@@ -101,6 +108,66 @@ def test_a_rebased_copy_tries_the_parents_best_first_and_evaluates_them_anew(sto
     assert summary.best.values["cost_usd"] <= best.values["cost_usd"]
 
 
+def test_a_study_knows_its_relatives_and_which_share_its_space(storage: str, tmp_path: Path) -> None:
+    run_sweep(toy.recipe(), storage, "screen", points_count=64, folder=tmp_path)
+    with Store(storage) as store:
+        rows = promoted(store, "screen", 4)
+    run_study(toy.recipe(), storage, trials_total=16, first_rows=rows, parent=parent_sweep("screen"))
+    small = toy.recipe(parameters={name: p for name, p in toy.PARAMETERS.items() if name != "reach_m"})
+    run_study(small, storage, "other", trials_total=16)
+    with Store(storage) as store:
+        lifecycle.copy_study(store, "toy", "child")
+        lifecycle.copy_study(store, "child", "grandchild", problem=toy.recipe(catalog_digest="facts-2")(), rebase=True)
+        store.set_study("other", parent="child")
+        store.set_study("grandchild", trials_total=8)
+
+        assert lineage(store, "child") == {
+            "ancestors": [
+                {"name": "toy", "kind": "study", "same_space": True},
+                {"name": "screen", "kind": "sweep", "same_space": True},
+            ],
+            "children": [
+                {"name": "other", "kind": "study", "same_space": False},
+                {"name": "grandchild", "kind": "study", "same_space": True},
+            ],
+            "same_space": ["toy", "grandchild"],
+        }
+        store.set_study("child", parent="elsewhere")
+        assert lineage(store, "child")["ancestors"] == [{"name": "elsewhere", "kind": None, "same_space": None}]
+
+
+def test_a_copy_asks_the_same_question_and_tries_the_parents_best_first(storage: str) -> None:
+    recipe = toy.recipe(baselines=toy.BASELINES)
+    first = run_study(recipe, storage, trials_total=48)
+    with Store(storage) as store:
+        child = lifecycle.copy_study(store, "toy", "child", keep=4)
+        parent = store.study("toy")
+    assert (child.state, child.parent, child.reference) == ("draft", "toy", None)
+    for part in ("space_digest", "catalog_digest", "code_version", "sampler", "seed", "objectives", "fidelity"):
+        assert getattr(child, part) == getattr(parent, part)
+
+    second = run_study(recipe, storage, "child", trials_total=16)
+
+    assert [b.name for b in second.baselines] == ["eight-way", "rack"]
+    assert first.best is not None
+    assert second.best is not None
+    assert second.best.values["cost_usd"] <= first.best.values["cost_usd"]
+
+
+def test_a_run_that_fails_says_so_in_the_state_and_the_next_goes_on(storage: str) -> None:
+    class Fails(InlineExecutor):
+        def wait(self, timeout_s: float) -> list[Finished]:
+            raise StudyError(f"no luck within {timeout_s:g} s")
+
+    with pytest.raises(StudyError, match="no luck"):
+        run_study(toy.recipe(), storage, trials_total=32, executor=Fails())
+    with Store(storage) as store:
+        assert store.study("toy").state == "failed"
+        assert "no luck" in str(store.study("toy").reason)
+
+    assert run_study(toy.recipe(), storage, trials_total=32).state == "completed"
+
+
 def test_a_tombstone_takes_a_trial_out_of_every_answer(storage: str) -> None:
     first = run_study(toy.recipe(), storage, trials_total=32)
     assert first.best is not None
@@ -178,6 +245,52 @@ def test_a_csv_reads_as_a_table(tmp_path: Path) -> None:
     assert [r["feasible"] == "true" for r in rows] == (columns.constraints <= 0.0).all(axis=1).tolist()
     assert {r["medium"] for r in rows} <= {"copper", "optics", "backplane"}
     assert all(r["reach_m"] == "" for r in rows if r["medium"] != "optics")
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_a_file_written_from_an_import_is_the_file_it_came_from(kind: str, storage: str, tmp_path: Path) -> None:
+    """Nothing is lost on the way: rows given up, rows that failed, a tombstone, batches in parts, the state."""
+
+    class Loses(Asks):
+        def wait(self, timeout_s: float) -> list[Finished]:
+            return [replace(f, failed={3: "killed its worker"}) for f in super().wait(timeout_s)]
+
+    recipe = toy.recipe(sampler="optuna:NSGAIISampler", baselines=toy.BASELINES, objectives=TWO)
+    run_study(recipe, storage, trials_total=24)
+    run_study(recipe, storage, trials_total=160, executor=Loses(storage, "cancel"))
+    one, two, other = tmp_path / f"one.{kind}", tmp_path / f"two.{kind}", sqlite_file(tmp_path, "other")
+
+    with Store(storage) as store:
+        store.tombstone(store.study("toy"), 2, "wrong price", "me")
+        assert export_study(store, "toy", one) > 24
+    with Store(other) as store:
+        assert import_study(store, one).state == "cancelled"
+        export_study(store, "toy", two)
+
+    assert one.read_bytes() == two.read_bytes()
+    assert sorted(p.name for p in tmp_path.glob(f"*.{kind}*")) == [one.name, two.name]
+    with pytest.raises(StudyError, match="was cancelled; copy it"):
+        run_study(recipe, other, trials_total=320)
+
+
+def test_an_export_that_finds_no_room_leaves_the_older_file_whole(tmp_path: Path) -> None:
+    url, path = sqlite_file(tmp_path, "s"), tmp_path / "toy.json"
+    run_study(toy.recipe(), url, trials_total=16)
+    with Store(url) as store:
+        export_study(store, "toy", path)
+        before = path.read_bytes()
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+        try:
+            with pytest.raises(UsageError, match="cannot write"):
+                export_study(store, "toy", path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            signal.signal(signal.SIGXFSZ, handler)
+
+    assert path.read_bytes() == before
+    assert not list(tmp_path.glob("*.part"))
 
 
 @pytest.mark.parametrize("text", ["{}", "not json", json.dumps({"format": "x", "study": {}, "trials": []})])

@@ -46,6 +46,7 @@ class Toy:
     catalog_digest: str = "facts-1"
     code_version: str = "1.0"
     baselines: tuple[tuple[str, Mapping[str, Value]], ...] = ()
+    fidelity: str = "model"
     sleep_s: float = 0.0
     poison: int | None = None  # a depth that kills the process that evaluates it
     hang: int | None = None  # a depth that never returns
