@@ -252,11 +252,26 @@ mapping: {pretrain: {tp_count: 8, pp_count: 4}}
     assert json.loads(capsys.readouterr().out)["workloads"]["pretrain"]["mapping"]["dp_count"] == 32
 
 
-def test_an_unknown_sampler_is_refused_before_the_study(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("sampler", "says"),
+    [
+        ("nsga4", "no sampler 'nsga4'; did you mean 'nsga"),
+        ("optuna:TPESamplr", "no sampler 'optuna:TPESamplr'; did you mean 'optuna:TPESampler'?"),
+        ("optuna:BaseSampler2", "did you mean 'optuna:BaseSampler'?"),
+        ("optuna:nowhere.at_all:Sampler", "no sampler 'optuna:nowhere.at_all:Sampler': No module"),
+    ],
+)
+def test_an_unknown_sampler_is_refused_before_the_study(
+    here: Path, capsys: pytest.CaptureFixture[str], sampler: str, says: str
+) -> None:
     path = Path(space(here))
-    path.write_text(path.read_text().replace("sampler: random", "sampler: nsga4"), encoding="utf-8")
-    assert run(["space", "check", str(path)]) == 3
-    assert "did you mean 'nsga" in capsys.readouterr().err
+    path.write_text(path.read_text().replace("sampler: random", f'sampler: "{sampler}"'), encoding="utf-8")
+    for words in (["space", "check", str(path)], ["study", "run", str(path), "--executor", "inline"]):
+        assert run(words) == 3
+        said = capsys.readouterr().err
+        assert "mine.yaml:9: search.sampler: " in said
+        assert says in said
+    assert list(here.iterdir()) == [path]
 
 
 def test_files_that_cannot_be_written_are_a_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,19 @@ def known_samplers() -> tuple[str, ...]:
     return ("auto", *OURS, *_SAME)
 
 
+def sampler_fault(name: str) -> str | None:
+    """Why no sampler has this name, with the nearest that has; None where one does.
+
+    >>> sampler_fault("gp"), sampler_fault("nsga4")
+    (None, "no sampler 'nsga4'; did you mean 'nsga3'?")
+    """
+    if name.startswith("optuna:"):
+        from codesign.study.search import optuna_fault  # Optuna takes a second to load
+
+        return optuna_fault(name)
+    return None if name in known_samplers() else f"no sampler {name!r}{nearest(name, known_samplers())}"
+
+
 def resolve(
     sampler: str | Mapping[str, Any], coding: Coding, objectives_count: int, trials_total: int, batch_count: int
 ) -> dict[str, Any]:
@@ -53,12 +66,13 @@ def resolve(
     if name == "auto":
         chosen, why = choose(coding, objectives_count, trials_total)
         spec |= {"name": chosen, "policy": why}
+    elif fault := sampler_fault(name):
+        raise StudyError(fault)
     elif name.startswith("optuna:"):
+        from codesign.study.search import OptunaSuggester
+
+        OptunaSuggester(coding, spec, 0, objectives_count)  # refuses options and libraries before a study is written
         return spec
-    elif name not in OURS:
-        raise StudyError(
-            f"no sampler {name!r}{nearest(name, [*OURS, 'auto', 'optuna:TPESampler', 'optuna:GPSampler'])}"
-        )
     if spec["name"] in ("gp", "tpe"):
         spec.setdefault("startup_count", startup_count(batch_count))
     try:

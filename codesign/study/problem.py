@@ -25,7 +25,7 @@ from codesign.shadow import explained, shadow
 from codesign.space import Choices, Fault, Range, Space, load_space, parse_space, shipped_spaces
 from codesign.study import parameters as study_parameters
 from codesign.study.coding import Coding
-from codesign.study.policy import known_samplers
+from codesign.study.policy import sampler_fault
 from codesign.study.problem_protocol import Direction, Evaluated
 from codesign.study.repair import Change, Row, repair
 from codesign.study.repair_moves import moves_of, orders_of
@@ -110,8 +110,8 @@ class SpaceProblem:
         known, sampler = load_platforms(), self.space.search.sampler
         named = enumerate(self.space.baselines or ())
         faults = [Fault(("baselines", i), f"no platform {p!r}{nearest(p, known)}") for i, p in named if p not in known]
-        if not sampler.startswith("optuna:") and sampler not in known_samplers():
-            faults.append(Fault(("search", "sampler"), f"no sampler {sampler!r}{nearest(sampler, known_samplers())}"))
+        if said := sampler_fault(sampler):
+            faults.append(Fault(("search", "sampler"), said))
         return faults
 
     @property

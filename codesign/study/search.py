@@ -152,15 +152,25 @@ class OptunaSuggester:
         return self._class(**options)
 
 
+def optuna_fault(name: str) -> str | None:
+    """Why ``optuna:NAME`` is no sampler, with the nearest that is; None where it is one."""
+    try:
+        _sampler_class(name.removeprefix("optuna:"))
+    except StudyError as error:
+        return str(error)
+    return None
+
+
 def _sampler_class(name: str) -> Any:
     """A class of optuna.samplers, or MODULE:CLASS of anybody's."""
     module, _, attribute = name.rpartition(":")
     try:
         home = importlib.import_module(module or "optuna.samplers")
     except ImportError as error:
-        raise StudyError(f"sampler {name!r}: {error}") from None
+        raise StudyError(f"no sampler 'optuna:{name}': {error}") from None
     found = getattr(home, attribute, None)
-    if not isinstance(found, type):
-        known = [n for n in getattr(home, "__all__", dir(home)) if n.endswith("Sampler")]
-        raise StudyError(f"Optuna has no sampler {attribute!r}{nearest(attribute, known)}")
+    if not (isinstance(found, type) and issubclass(found, optuna.samplers.BaseSampler)):
+        before = f"optuna:{module}:" if module else "optuna:"
+        known = [f"{before}{n}" for n in getattr(home, "__all__", dir(home)) if n.endswith("Sampler")]
+        raise StudyError(f"no sampler 'optuna:{name}'{nearest(f'optuna:{name}', known)}")
     return found

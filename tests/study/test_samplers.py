@@ -80,7 +80,7 @@ def test_the_policy_is_as_written() -> None:
     [
         ("tpee", "did you mean 'tpe'"),
         ({"name": "tpe", "windw_count": 3}, "windw_count"),
-        ("optuna:TPESamplr", "did you mean 'TPESampler'"),
+        ("optuna:TPESamplr", "did you mean 'optuna:TPESampler'"),
         ("optuna:no.such.module:Sampler", "No module"),
         ({"name": "optuna:TPESampler", "gama": 1}, "gama"),
     ],
