@@ -77,6 +77,64 @@ def test_a_sweep_without_anything_feasible_says_so_and_promotes_nothing(
     assert json.loads(capsys.readouterr().out) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--points", "1e30"], "points: wanted a whole number from 1 to 1,000,000,000; got 1e+30"),
+        (["--points", "nan"], "points: wanted a whole number"),
+        (["--points", "2.5"], "points: wanted a whole number"),
+        (["--points", "1e9", "--chunk", "1"], "would make 1,000,000,000 files"),
+        (["--chunk", "0"], "chunk: wanted a whole number"),
+        (["--method", "sobel"], "did you mean 'sobol'?"),
+        (["--out", "mine.yaml"], "cannot write sweep files in"),
+        (["--executor", "slurm"], "no executor 'slurm'"),
+        (["--sweep", "../../x"], "a sweep cannot be named '../../x'; wanted up to 100 letters"),
+        (["--sweep", ".."], "cannot be named '..'"),
+        (["--sweep", "a/b"], "cannot be named 'a/b'"),
+    ],
+)
+def test_options_of_a_sweep_are_checked_before_anything_is_written(
+    here: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    path = space(here)
+
+    assert run(["sweep", "run", path, "--executor", "inline", *words]) == 2
+    assert says in capsys.readouterr().err
+    assert list(here.iterdir()) == [Path(path)]
+
+
+def test_a_sweep_goes_on_as_begun_and_keeps_its_folder_to_itself(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["sweep", "run", space(here), "--executor", "inline"]
+    assert run([*words, "--points", "8", "--method", "random"]) == 0
+    before = {path: path.read_bytes() for path in (here / "sweeps" / "mine").iterdir()}
+    assert run(words) == 0
+    capsys.readouterr()
+
+    for more, says in (
+        (["--method", "sobol"], "is by random, not sobol"),
+        (["--out", "elsewhere"], "is in "),
+        (["--points", "9"], "has 8 points, not 9"),
+        (["--storage", "sqlite:///other.db"], "mine holds a sweep of "),
+    ):
+        assert run([*words, *more]) == 7
+        assert says in capsys.readouterr().err
+    assert run([*words, "--storage", "sqlite:///other.db", "--out", "elsewhere", "--points", "8"]) == 0
+    assert {path: path.read_bytes() for path in (here / "sweeps" / "mine").iterdir()} == before
+
+
+def test_a_study_has_a_name_that_is_a_plain_word(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = space(here)
+    assert run(["study", "run", path, "--executor", "inline", "--study", "../x"]) == 2
+    assert "a study cannot be named '../x'" in capsys.readouterr().err
+    assert run(["study", "run", path, "--executor", "inline"]) == 0
+    assert run(["study", "copy", "mine", "a b"]) == 2
+    assert run(["study", "export", "mine", "mine.json"]) == 0
+    assert run(["study", "import", "mine.json", "--study", "../x"]) == 2
+    assert capsys.readouterr().err.count("cannot be named") == 2
+
+
 def test_what_delivers_nothing_has_no_price(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = here / "huge.yaml"
     path.write_text(

@@ -14,11 +14,15 @@ app = typer.Typer(no_args_is_help=True)
 @app.command()
 def run(
     space: Annotated[str, typer.Argument(help="A space file, or the name of a shipped one.")],
-    points: Annotated[float, typer.Option(help="How many candidates, for example 1e6.", min=1)] = 1e5,
-    method: Annotated[str, typer.Option(help="grid, random or sobol.")] = "sobol",
+    points: Annotated[
+        float | None, typer.Option(help="How many candidates, for example 1e6; default: as begun, or 1e5.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="grid, random or sobol; default: as begun, or sobol.")] = None,
     name: Annotated[str | None, typer.Option("--sweep", help="Name of the sweep; default: the space's name.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the Parquet chunks.")] = Path("sweeps"),
-    chunk: Annotated[int, typer.Option(help="Candidates per chunk.", min=1)] = 16_384,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the Parquet chunks; default: as begun, or sweeps.")
+    ] = None,
+    chunk: Annotated[int, typer.Option(help="Candidates per chunk.")] = 16_384,
     executor: Annotated[str, typer.Option(help="ray or inline.")] = "ray",
     workers: Annotated[int, typer.Option(help="Ray actors; 0: one per core.", min=0)] = 0,
     address: Annotated[str, typer.Option(help="Ray cluster: local, auto or HOST:PORT.")] = "local",
@@ -33,7 +37,7 @@ def run(
     with sweep_progress(quiet=as_json) as report:
         summary = sweep(
             space,
-            points=int(points),
+            points=points,
             method=method,
             name=name,
             folder=out,

@@ -19,6 +19,7 @@ from codesign.errors import StoreError, StudyError, nearest
 from codesign.store import tables, trials
 from codesign.store.database import Database, utc_now
 from codesign.store.migrate import open_database
+from codesign.store.names import check_name
 from codesign.store.trials import ParameterColumn, TrialColumns
 from codesign.units import Array
 
@@ -139,9 +140,11 @@ class Store:
         """A new study, Optuna's rows and ours.
 
         Raises:
+            UsageError: the name is no plain word.
             StudyError: the name is taken, by us or by a plain Optuna study.
         """
         name = record["name"]
+        check_name("study", name)
         row = {k: strict_json(v) if k in _TEXTS and v is not None else v for k, v in record.items()}
         with self.database.write() as connection:
             if trials.optuna_study_id(self.database, connection, name) is not None:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from codesign.errors import StudyError, nearest
 from codesign.store import tables
 from codesign.store.database import utc_now
+from codesign.store.names import check_name
 from codesign.store.repository import Store, strict_json
 
 
@@ -59,12 +60,21 @@ class SweepStore:
         self._store = store
         self._database = store.database
 
+    @property
+    def place(self) -> str:
+        """The database as a folder of chunks names it: a file by its path, a server without its password."""
+        path = self._database.path
+        shown = sa.make_url(self._database.url).render_as_string(hide_password=True)
+        return shown if path is None else str(path.absolute())
+
     def create(self, record: Mapping[str, Any], actor: str) -> SweepRecord:
         """A new sweep.
 
         Raises:
+            UsageError: the name is no plain word.
             StudyError: the name is taken.
         """
+        check_name("sweep", record["name"])
         texts = {key: strict_json(record[key]) for key in ("parameters", "objectives", "rules")}
         row = {**record, **texts, "state": "running", "created_at": utc_now()}
         try:

@@ -85,7 +85,7 @@ def create_study(
     coding.encode([row for _, row in rows])
     spec = resolve(problem.sampler, coding, len(problem.objectives), trials_total, problem.batch_count)
     in_flight = int(spec.get("in_flight", _BLIND_IN_FLIGHT if spec["name"] in BLIND else 1))
-    record = _what(problem) | {
+    record = what(problem) | {
         "name": name,
         "parent": parent,
         "trials_total": trials_total,
@@ -233,7 +233,8 @@ _COPIED = (
 )
 
 
-def _what(problem: Problem) -> dict[str, Any]:
+def what(problem: Problem) -> dict[str, Any]:
+    """What a study or sweep keeps of the question it was begun with."""
     return {
         "space_name": problem.name,
         "space_digest": problem.space_digest,

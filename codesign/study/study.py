@@ -9,7 +9,9 @@ import numpy as np
 
 from codesign.errors import InfeasibleError, StudyError, UsageError
 from codesign.space import shipped_spaces
+from codesign.store.names import check_name
 from codesign.store.repository import Store
+from codesign.store.sweeps import SweepStore
 from codesign.study.coding import Coding
 from codesign.study.edges import edges
 from codesign.study.executor import Executor, InlineExecutor, InlinePool
@@ -21,6 +23,7 @@ from codesign.study.problem import SpaceRecipe, recipe_of
 from codesign.study.progress import Progress, TrialView, counting, summarise, views
 from codesign.study.run import EXHAUSTED, run_study
 from codesign.study.sweep import promoted, run_sweep
+from codesign.study.sweep_open import check_options
 from codesign.study.transfer import export_study, import_study
 
 DEFAULT_STORAGE = "sqlite:///codesign.db"
@@ -147,9 +150,9 @@ class Study:
         with Store(self.storage) as store:
             found = summarise(store, self.name)
         leader = None if found.best is None else _trial(found.best)
-        best = problem.explained(leader) if leader is not None and leader["feasible"] else None
         size = Coding(problem.parameters).size
         exhausted = found.reason == EXHAUSTED or (size is not None and found.trials_count >= size)
+        best = problem.explained(leader) if leader is not None and leader["feasible"] else None
         return {
             "study": self.name,
             "question": problem.space.question,
@@ -329,11 +332,11 @@ def _dtype(rows: list[dict[str, Any]], name: str) -> type:
 
 def sweep(
     space: str | Path,
-    points: int = 100_000,
+    points: float | None = None,
     *,
-    method: str = "sobol",
+    method: str | None = None,
     name: str | None = None,
-    folder: Path = Path("sweeps"),
+    folder: Path | None = None,
     chunk: int = 16_384,
     executor: str = "inline",
     workers: int = 0,
@@ -344,34 +347,43 @@ def sweep(
 ) -> dict[str, Any]:
     """Screen a space without a sampler; finish what a former call left; perhaps promote the best into a study.
 
+    What is not given is as it was begun; of a new sweep 100,000 points by sobol, in the folder ``sweeps``.
+
     Raises:
-        UsageError: an unknown method or executor.
+        UsageError: an option no sweep can have; nothing was written.
         StudyError, StoreError, ExecutorError: see their messages. Finished chunks stay.
     """
     recipe = recipe_of(str(space))
     label = name or recipe().name
+    target = f"{label}_promoted"
+    check_options(label, points, method, chunk, folder or Path("sweeps"))
+    check_name("study", target)
+    pool = pool_of(executor, workers, address)
+    with Store(storage) as store:
+        new = SweepStore(store).find(label) is None
+    if new:
+        points, folder = points or 100_000, folder or Path("sweeps")
     summary = run_sweep(
         recipe,
         storage,
         label,
-        points_count=points,
+        points_count=None if points is None else int(points),
         method=method,
         chunk_count=chunk,
         folder=folder,
-        pool=pool_of(executor, workers, address),
+        pool=pool,
         on_progress=on_progress,
     )
     if summary.reason == INTERRUPTED:
         raise KeyboardInterrupt
-    target = None
-    if promote and summary.feasible_count:
-        target = f"{label}_promoted"
+    found = promote > 0 and summary.feasible_count > 0
+    if found:
         with Store(storage) as store:
             first = promoted(store, label, promote)
         total = recipe().space.search.trials + len(first)
         run_study(recipe, storage, target, trials_total=total, first_rows=first, parent=parent_sweep(label))
     objectives = dict(recipe().space.objectives)
-    return asdict(summary) | {"objectives": objectives, "promoted_to": target}
+    return asdict(summary) | {"objectives": objectives, "promoted_to": target if found else None}
 
 
 def pool_of(name: str, workers: int, address: str) -> Any:

@@ -15,17 +15,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from codesign.errors import ExecutorError, StudyError, UsageError, nearest
+from codesign.errors import ExecutorError, UsageError
 from codesign.store.repository import Store
 from codesign.store.sweeps import ChunkRecord, SweepRecord, SweepStore
 from codesign.study.coding import Coding
 from codesign.study.executor import InlinePool, Outcome
-from codesign.study.lifecycle import question
 from codesign.study.liveness import INTERRUPTED, actor
-from codesign.study.parameters import Choices, Value, check_parameters, from_json, to_json
-from codesign.study.problem_protocol import Problem, ProblemRecipe, fidelity_of
+from codesign.study.parameters import Choices, Value, from_json
+from codesign.study.problem_protocol import Problem, ProblemRecipe
 from codesign.study.samplers import grid_size
-from codesign.study.screen import METHODS, Range, Screened, merge, screen_range
+from codesign.study.screen import Range, Screened, merge, screen_range
+from codesign.study.sweep_open import check_options, open_sweep
 
 _KEEP = 32  # best rows kept per chunk
 _FLOAT_LEVELS_MOST = 64
@@ -88,7 +88,7 @@ def run_sweep(
     name: str,
     *,
     points_count: int | None = None,
-    method: str = "sobol",
+    method: str | None = None,
     chunk_count: int = 16_384,
     folder: Path | None = None,
     pool: Pool | None = None,
@@ -100,21 +100,22 @@ def run_sweep(
         recipe: Builds the problem; picklable. Problems with a ``screen`` method are asked by columns.
         storage_url: Where the manifest is kept.
         name: Name of the sweep.
-        points_count: How many candidates; needed once. A grid that is smaller is done whole.
-        method: ``grid``, ``random`` or ``sobol``.
+        points_count: How many candidates, a billion at most; needed once. A grid that is smaller is done whole.
+        method: ``grid``, ``random`` or ``sobol``; default: as begun, or sobol.
         chunk_count: Candidates per file and per piece of work.
         folder: Where sweeps go, each in a folder of its name; default: beside the SQLite file, or
             ``.codesign/sweeps``.
         pool: Workers; this process if not given. It is closed at the end.
         on_progress: Called after every chunk.
     """
+    check_options(name, points_count, method, chunk_count, folder)
     problem = recipe()
     pool = pool or InlinePool()
     if not pool.local and storage_url.startswith("sqlite"):
         raise ExecutorError("workers on other machines and a SQLite file do not go together: give a PostgreSQL address")
     started = time.monotonic()
     with Store(storage_url) as store:
-        sweep = _open(store, problem, name, points_count, method, chunk_count, folder)
+        sweep = open_sweep(store, problem, name, points_count, method, chunk_count, folder)
         driver = _SweepDriver(store, sweep, problem, pool, on_progress)
         state, reason = "failed", "ended by an error"
         try:
@@ -335,58 +336,6 @@ def float_levels(coding: Coding, method: str, points_count: int) -> int:
     while grid_size(coding, levels) < points_count and levels < _FLOAT_LEVELS_MOST:
         levels += 1
     return levels
-
-
-def _open(
-    store: Store,
-    problem: Problem,
-    name: str,
-    points_count: int | None,
-    method: str,
-    chunk_count: int,
-    folder: Path | None,
-) -> SweepRecord:
-    sweeps = SweepStore(store)
-    found = sweeps.find(name)
-    if found is not None:
-        for word, old, new in question(found, problem):
-            raise StudyError(f"sweep {name!r} was begun with another {word} ({old}, now {new}); give another name")
-        if points_count is not None and min(points_count, _most(problem, found.method)) != found.points_count:
-            raise StudyError(f"sweep {name!r} has {found.points_count} points, not {points_count}; give another name")
-        sweeps.set_state(found, "running", "resumed", actor())
-        return sweeps.get(name)
-    if points_count is None or points_count < 1:
-        raise UsageError(f"sweep {name!r} is new: say how many points, at least one")
-    if method not in METHODS:
-        raise UsageError(f"no sweep method {method!r}{nearest(method, METHODS)}")
-    check_parameters(problem.parameters)
-    path = store.database.path
-    home = (folder or (Path(f"{path}.sweeps") if path is not None else Path(".codesign/sweeps"))) / name
-    return sweeps.create(
-        {
-            "name": name,
-            "space_name": problem.name,
-            "space_digest": problem.space_digest,
-            "space_text": problem.space_text,
-            "catalog_digest": problem.catalog_digest,
-            "code_version": problem.code_version,
-            "parameters": to_json(problem.parameters),
-            "objectives": [list(o) for o in problem.objectives],
-            "rules": list(problem.rules),
-            "method": method,
-            "seed": problem.seed,
-            "points_count": min(points_count, _most(problem, method)),
-            "chunk_count": chunk_count,
-            "folder": str(home.absolute()),
-            "fidelity": fidelity_of(problem),
-        },
-        actor(),
-    )
-
-
-def _most(problem: Problem, method: str) -> int:
-    coding = Coding(problem.parameters)
-    return grid_size(coding) if method == "grid" and (coding.levels > 0).all() else 2**62
 
 
 def _intact(path: Path, sha256: str) -> bool:
