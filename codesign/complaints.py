@@ -1,6 +1,6 @@
 """What a schema refuses, in plain words: what was wanted and what was got, nothing of the library that checks it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: Kind of a schema error -> what was wanted; words in braces come from the error.
@@ -27,11 +27,23 @@ WANTED: Mapping[str, str] = {
     "mapping_type": "keys with values",
     "model_type": "keys with values",
     "model_attributes_type": "keys with values",
+    "path_type": "the name of a file",
     "tuple_type": "a list",
     "list_type": "a list",
     "too_short": "{min_length} or more entries",
     "too_long": "{max_length} entries at most",
 }
+#: Names by which schemas call the members of a union; none of them is a key.
+MEMBERS = frozenset({"Choices", "Range", "training", "serving", "int", "float", "str", "bool"})
+_BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
+NUMBER_OR_WORD = frozenset({"int", "float", "str"})
+
+
+def refusal(error: Mapping[str, Any]) -> str:
+    """One entry of a schema's list of errors as a clause; every member of a number or a word says the same."""
+    if error["loc"] and error["loc"][-1] in NUMBER_OR_WORD:
+        return f"wanted a finite number or a word; got {shown(error['input'])}"
+    return in_words(error["type"], error["input"], error.get("ctx") or {}, error["msg"])
 
 
 def in_words(kind: str, got: object, context: Mapping[str, Any], message: str) -> str:
@@ -52,6 +64,7 @@ def in_words(kind: str, got: object, context: Mapping[str, Any], message: str) -
         return "unknown key"
     if kind in ("value_error", "assertion_error"):
         return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    kind = "finite_number" if kind in _BOUNDS and str(got).lower() == "nan" else kind
     wanted = WANTED.get(kind, "something else").format_map(_Bounds(context))
     return f"wanted {wanted}; got {shown(got)}"
 
@@ -66,9 +79,30 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def keys_in_file(loc: Sequence[int | str], data: Any) -> tuple[int | str, ...]:
+    """The part of a schema error's location that is keys of the file: names of union members are left out.
+
+    >>> keys_in_file(("vary", "node", "Range", "low"), {"vary": {"node": {"high": 3}}})
+    ('vary', 'node', 'low')
+    """
+    keys: tuple[int | str, ...] = ()
+    here = data
+    for step in loc:
+        known: Any = here if isinstance(here, dict) else range(len(here)) if isinstance(here, list) else ()
+        if step in known:
+            keys = (*keys, step)
+            here = here[step]
+        elif step not in MEMBERS and not str(step).startswith(("constrained", "function", "tagged", "dict", "tuple")):
+            keys = (*keys, step)
+            here = None
+    return keys
+
+
 class _Bounds(dict[str, Any]):
     """Bounds as short numbers; one that an error does not quote is an ellipsis."""
 
     def __getitem__(self, name: str) -> Any:
         value = super().get(name, "...")
-        return f"{value:g}" if isinstance(value, float) else value
+        if isinstance(value, float):
+            return f"{value:.0f}" if value.is_integer() else f"{value:g}"
+        return value

@@ -63,8 +63,10 @@ def read_rows(path: Path) -> list[CaseRows]:
             body = [row for row in reader if row]
     except OSError as problem:
         raise CaseError(f"{path}: cannot read: {problem.strerror or problem}") from None
-    except (UnicodeDecodeError, csv.Error) as problem:
-        raise CaseError(f"{path}: not a CSV file in UTF-8: {problem}") from None
+    except UnicodeDecodeError as problem:
+        raise CaseError(f"{path}: not a CSV file in UTF-8 (byte {problem.object[problem.start]:#04x})") from None
+    except csv.Error as problem:
+        raise CaseError(f"{path}: not a CSV file: {problem}") from None
     for wanted in ("case", "kind"):
         if wanted not in header:
             raise CaseError(f"{path}: no column {wanted!r}; got {', '.join(header[:8]) or 'an empty file'}")

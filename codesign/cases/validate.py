@@ -10,10 +10,11 @@ from codesign.cases.rows import CaseRows, Predictions, read_rows
 from codesign.cases.score import cases_of, groups_of
 from codesign.cases.screen import screened
 from codesign.catalog import Catalog, load_catalog
-from codesign.errors import CaseError, nearest
+from codesign.errors import CaseError, UsageError, nearest
 from codesign.resources import case_data
 
 #: kind of case -> module of this package with ``predict(rows, catalog) -> Predictions``
+MADE = ("case", "kind", "file", "metric", "class")  # columns that every case has or is given
 ADAPTERS: dict[str, str] = {
     "training": "training",
     "serving": "serving",
@@ -63,9 +64,15 @@ def validate(files: Sequence[Path], by: Sequence[str] = (), catalog: Catalog | N
 
     Raises:
         CaseError: a file cannot be read, or holds a kind that nothing replays.
+        UsageError: no file has a column to group by.
     """
     facts = catalog or load_catalog()
-    cases = [case for path in files for rows in read_rows(path) for case in cases_of(rows, predict(rows, facts), by)]
+    batches = [rows for path in files for rows in read_rows(path)]
+    known = {*MADE, *(name for rows in batches for name in rows.columns)}
+    for name in by:
+        if name not in known:
+            raise UsageError(f"--by: no column {name!r} in these files{nearest(name, known)}")
+    cases = [case for rows in batches for case in cases_of(rows, predict(rows, facts), by)]
     return {"groups": groups_of(cases, by), "cases": cases}
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from codesign.catalog.refused import refused
 from codesign.errors import CatalogError
 from codesign.resources import catalog_data
 from codesign.yaml12 import read_yaml
@@ -30,7 +31,7 @@ def load_architectures(data: Path | None = None) -> dict[str, Architecture]:
     try:
         records = TypeAdapter(dict[str, Architecture]).validate_python(read_yaml(path))
     except ValidationError as error:
-        raise CatalogError(f"{path.name}: {error.errors()[0]['msg']}") from error
+        raise refused(path, error) from error
     unknown = sorted({r.like for r in records.values()} - set(records))
     if unknown:
         raise CatalogError(f"{path.name}: borrows from unlisted {', '.join(unknown)}")

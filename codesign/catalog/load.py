@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from codesign.catalog.parsed import Data, digest_of, parsed
+from codesign.catalog.refused import refused
 from codesign.catalog.schema import Constant, Fact, Source
 from codesign.errors import CatalogError, nearest
 from codesign.resources import catalog_data
@@ -93,15 +94,17 @@ def load_catalog(data: Path | None = None) -> Catalog:
     """
     folder = data or catalog_data()
     data_of = parsed(folder)
-    sources = _read(data_of, "sources.yaml", TypeAdapter(dict[str, Source]))
+    sources = _read(folder, data_of, "sources.yaml", TypeAdapter(dict[str, Source]))
     shape = TypeAdapter(dict[str, dict[str, Fact]])
-    facts = {name.removesuffix(".yaml"): _read(data_of, name, shape) for name in _fact_files(data_of)}
+    facts = {name.removesuffix(".yaml"): _read(folder, data_of, name, shape) for name in _fact_files(data_of)}
     for kind, technologies in facts.items():
         for technology, entries in technologies.items():
             for name, fact in entries.items():
                 _check(f"{kind}.yaml:{technology}.{name}", name, fact, sources)
     fits = TypeAdapter(dict[str, dict[str, Constant]])
-    constants = {Path(name).stem: _read(data_of, name, fits) for name in data_of if name.startswith("calibration/")}
+    constants = {
+        Path(name).stem: _read(folder, data_of, name, fits) for name in data_of if name.startswith("calibration/")
+    }
     return Catalog(facts=facts, constants=constants, sources=sources, digest=digest_of(folder))
 
 
@@ -110,14 +113,13 @@ def _fact_files(data: Data) -> list[str]:
     return [name for name in data if "/" not in name and name not in special]
 
 
-def _read(data: Data, file: str, shape: TypeAdapter[T]) -> T:
+def _read(folder: Path, data: Data, file: str, shape: TypeAdapter[T]) -> T:
     if file not in data:
         raise CatalogError(f"catalog: no file {file}")
     try:
         return shape.validate_python(data[file])
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r:.80})" for e in error.errors()[:20]]
-        raise CatalogError("\n".join(f"{Path(file).name}:{line}" for line in lines)) from error
+        raise refused(folder / file, error) from error
 
 
 def _check(place: str, name: str, fact: Fact, sources: Mapping[str, Source]) -> None:

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from codesign.catalog.parsed import parsed
+from codesign.catalog.refused import refused
 from codesign.errors import CatalogError, nearest
 from codesign.resources import catalog_data
 
@@ -104,8 +105,7 @@ def load_models(data: Path | None = None) -> Models:
     try:
         return TypeAdapter(Models).validate_python(parsed(path.parent)[path.name])
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r:.80})" for e in error.errors()[:20]]
-        raise CatalogError("\n".join(f"{path.name}:{line}" for line in lines)) from error
+        raise refused(path, error) from error
 
 
 def model_record(name: str, models: Models | None = None) -> ModelRecord:

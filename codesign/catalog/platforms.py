@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from codesign.catalog.load import Catalog
 from codesign.catalog.parsed import parsed
+from codesign.catalog.refused import refused
 from codesign.errors import CatalogError, nearest
 from codesign.resources import catalog_data
 
@@ -63,8 +64,7 @@ def load_platforms(data: Path | None = None) -> Mapping[str, Platform]:
     try:
         file = TypeAdapter(_File).validate_python(parsed(path.parent)[path.name])
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:20]]
-        raise CatalogError("\n".join(f"{path.name}:{line}" for line in lines)) from error
+        raise refused(path, error) from error
     return {
         name: platform.model_copy(update={"parameters": {**file.defaults, **platform.parameters}})
         for name, platform in file.platforms.items()

@@ -10,7 +10,8 @@ import typer
 from typer.exceptions import TyperException
 
 from codesign.cli import catalog, data, designs, spaces, studies, sweeps
-from codesign.errors import CodesignError
+from codesign.complaints import in_words
+from codesign.errors import CodesignError, UsageError
 
 app = typer.Typer(
     name="codesign",
@@ -40,9 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     except CodesignError as error:
         return _complain(str(error), error.exit_code, type(error).__name__, as_json)
     except TyperException as error:
-        if hasattr(error, "show"):
-            error.show()
-        return int(getattr(error, "exit_code", 2))
+        return _misused(error, as_json)
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted(as_json)
     except BrokenPipeError:
@@ -57,6 +56,20 @@ def run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:  # typer turns the interrupt into this code and says nothing
         return _interrupted(as_json)
     return code if isinstance(code, int) else 0
+
+
+def _misused(error: TyperException, as_json: bool) -> int:
+    """Say what is wrong with the command line, without the words of the library that checks values."""
+    code = int(getattr(error, "exit_code", UsageError.exit_code))
+    refused = getattr(error.__cause__, "errors", None)  # of a schema, where a value was refused by one
+    if refused is not None:
+        first = refused()[0]
+        error.message = in_words(first["type"], first["input"], first.get("ctx") or {}, first["msg"])
+    if as_json:
+        return _complain(error.format_message() or "no command given", code, "UsageError", as_json)
+    if hasattr(error, "show"):
+        error.show()
+    return code
 
 
 def _interrupted(as_json: bool) -> int:

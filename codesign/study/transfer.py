@@ -74,8 +74,12 @@ def import_study(store: Store, path: Path, new_name: str | None = None) -> Study
         header, columns, evaluations = _read_parquet(path) if path.suffix == ".parquet" else _read_json(path)
     except OSError as error:
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise StudyError(f"{path} is not a study written by codesign: {type(error).__name__}: {error}") from None
+    except json.JSONDecodeError as error:
+        raise StudyError(f"{path} is not a study written by codesign: not JSON from line {error.lineno}") from None
+    except KeyError as error:
+        raise StudyError(f"{path} is not a study written by codesign: it lacks {error.args[0]!s}") from None
+    except (ValueError, TypeError, pa.ArrowException):
+        raise StudyError(f"{path} is not a study written by codesign: another kind of file, or version") from None
     known = {"fidelity": FIDELITY, "state": "paused", **header["study"]}  # older files do not say
     record = {key: known[key] for key in _KEPT} | {"name": new_name or known["name"]}
     described = [ParameterColumn(n, distribution_json(p)) for n, p in from_json(record["parameters"]).items()]
@@ -199,7 +203,7 @@ def _read_json(path: Path) -> tuple[dict[str, Any], TrialColumns, list[Evaluatio
 
 def _read_parquet(path: Path) -> tuple[dict[str, Any], TrialColumns, list[EvaluationRecord]]:
     table = pq.read_table(path)
-    header = json.loads((table.schema.metadata or {})[b"codesign"])
+    header = json.loads((table.schema.metadata or {}).get(b"codesign", "{}"))
     wide = _wide(header["study"])
     rows = table.to_pylist()
     for row in rows:

@@ -10,6 +10,7 @@ from codesign.candidates import Candidates, assemble_rows
 from codesign.catalog import Catalog, load_catalog
 from codesign.columns import number_at
 from codesign.cost.ownership import token_usd_per_mtok
+from codesign.errors import UsageError, nearest
 from codesign.evaluation import Evaluation, check_question, evaluate, mixed_watts
 from codesign.hardware import chip_inputs_of
 from codesign.metrics import has_value
@@ -69,9 +70,13 @@ def cost_report(design: str, scenarios: Sequence[str], swing: bool, plot: Path |
     """The bill under one or more price scenarios, and what each price's range does to the cost of a token.
 
     Raises:
-        SpaceError: no such scenario.
+        UsageError: no such scenario.
     """
     asked = question(design)
+    known = asked.catalog.technologies("scenarios")
+    for name in scenarios:
+        if name not in known:
+            raise UsageError(f"--scenario: no scenario {name!r}{nearest(name, known)}")
     names = list(dict.fromkeys(scenarios)) or [asked.space.scenario.prices]
     bills = {name: _priced(asked, name) for name in names}
     rows: list[Row] = [{"item": item} for item in [*ITEMS, "total"]]
