@@ -66,7 +66,7 @@ def test_a_study_stops_at_a_limit_says_why_and_goes_on(capsys: pytest.CaptureFix
     ("words", "code", "says"),
     [
         (["study", "run", "quickstrat", "--executor", "inline"], 3, "did you mean 'quickstart'?"),
-        (["study", "best", "nothing"], 7, "nothing"),
+        (["study", "best", "nothing"], 6, "there is no database of studies at "),
         (["study", "run", "quickstart", "--executor", "slurm"], 2, "no executor 'slurm'"),
         (["study", "run", "quickstart", "--executor", "inline", "--patience", "0"], 2, "1 or more; got 0"),
         (["study", "run", "quickstart", "--executor", "inline", "--worker-hours", "-2"], 2, "above 0; got -2"),

@@ -124,9 +124,27 @@ def test_a_sweep_goes_on_as_begun_and_keeps_its_folder_to_itself(
     assert {path: path.read_bytes() for path in (here / "sweeps" / "mine").iterdir()} == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["study list", "study show x", "study best x", "study pareto x", "study export x x.csv", "study copy x y",
+     "study stop x", "db current", "dashboard"],
+)  # fmt: skip
+def test_who_only_reads_makes_no_database(here: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
+    assert run(words.split()) == 6
+    assert "there is no database of studies at codesign.db, and reading makes none" in capsys.readouterr().err
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", ["quikstart", "quickstart --executor slurm", "quickstart --patience 0"])
+def test_a_study_that_is_refused_makes_no_database(here: Path, words: str) -> None:
+    assert run(["study", "run", *words.split()]) in (2, 3)
+    assert list(here.iterdir()) == []
+
+
 def test_a_study_has_a_name_that_is_a_plain_word(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = space(here)
     assert run(["study", "run", path, "--executor", "inline", "--study", "../x"]) == 2
+    assert list(here.iterdir()) == [Path(path)]
     assert "a study cannot be named '../x'" in capsys.readouterr().err
     assert run(["study", "run", path, "--executor", "inline"]) == 0
     assert run(["study", "copy", "mine", "a b"]) == 2

@@ -25,8 +25,13 @@ class Revisions:
 
 
 def current(url: str) -> Revisions:
-    """The revisions of a database, without changing it."""
+    """The revisions of a database, without changing it; where there is no file none is made.
+
+    Raises:
+        StoreError: there is no database.
+    """
     database = Database(url)
+    _refuse_absent(database)
     try:
         return _revisions(database)
     finally:
@@ -60,17 +65,51 @@ def downgrade(url: str, revision: str) -> None:
         database.close()
 
 
-def open_database(url: str) -> Database:
-    """A database ready for use: created if empty, upgraded if old, refused if foreign or newer."""
+def has_database(url: str) -> bool:
+    """Whether there is a database to read; asking makes none."""
     database = Database(url)
     try:
+        return _is_there(database) and bool(_table_names(database))
+    finally:
+        database.close()
+
+
+def open_database(url: str, create: bool = True) -> Database:
+    """A database ready for use: created if empty and ``create`` is set, upgraded if old, refused if foreign or newer.
+
+    Raises:
+        StoreError: it is refused, or there is none and none may be made.
+    """
+    database = Database(url)
+    try:
+        if not create:
+            _refuse_absent(database)
         found = _revisions(database)
+        if not create and (found.ours, found.optuna) == (None, None):
+            raise StoreError(_absent(database))
         if found.ours != HEAD or found.optuna is None:
             upgrade(url)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _is_there(database: Database) -> bool:
+    return database.path is None or database.path.exists()
+
+
+def _refuse_absent(database: Database) -> None:
+    if not _is_there(database):
+        raise StoreError(_absent(database))
+
+
+def _absent(database: Database) -> str:
+    where = database.path or sa.make_url(database.url).render_as_string(hide_password=True)
+    return (
+        f"there is no database of studies at {where}, and reading makes none; `codesign study run SPACE` does, "
+        "--storage names another"
+    )
 
 
 def script_directory() -> Any:

@@ -119,10 +119,13 @@ _LEAN = ("study_id", "number", "batch_index", "design_hash", "fidelity", "asked"
 
 
 class Store:
-    """One database of studies. Trials are appended, never edited."""
+    """One database of studies. Trials are appended, never edited.
 
-    def __init__(self, url: str) -> None:
-        self.database: Database = open_database(url)
+    Who only reads says ``create=False``: a database that is not there is then an error and stays away.
+    """
+
+    def __init__(self, url: str, create: bool = True) -> None:
+        self.database: Database = open_database(url, create)
 
     def __enter__(self) -> "Store":
         return self

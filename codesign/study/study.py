@@ -9,6 +9,7 @@ import numpy as np
 
 from codesign.errors import InfeasibleError, StudyError, UsageError
 from codesign.space import shipped_spaces
+from codesign.store.migrate import has_database
 from codesign.store.names import check_name
 from codesign.store.repository import Store
 from codesign.store.sweeps import SweepStore
@@ -54,10 +55,8 @@ class Study:
         """
         recipe = recipe_of(str(space))
         study = cls(recipe, name or recipe().name, storage)
-        if not exist_ok:
-            with Store(storage) as store:
-                if store.has_study(study.name):
-                    raise StudyError(f"study {study.name!r} exists; open it, or give another name")
+        if not exist_ok and _has_study(storage, study.name):
+            raise StudyError(f"study {study.name!r} exists; open it, or give another name")
         return study
 
     @classmethod
@@ -67,10 +66,8 @@ class Study:
         Raises:
             SpaceError: it is none of the three.
         """
-        if not Path(name).exists() and name not in shipped_spaces():
-            with Store(storage) as store:
-                if store.has_study(name):
-                    return cls.open(name, storage)
+        if not Path(name).exists() and name not in shipped_spaces() and _has_study(storage, name):
+            return cls.open(name, storage)
         return cls.create(name, storage, exist_ok=True)
 
     @classmethod
@@ -80,7 +77,7 @@ class Study:
         Raises:
             StudyError: there is none of that name; the message names the nearest.
         """
-        with Store(storage) as store:
+        with Store(storage, create=False) as store:
             record = store.study(name)
         return cls(SpaceRecipe(record.space_text, f"{record.space_name}.yaml"), name, storage)
 
@@ -112,18 +109,18 @@ class Study:
             StudyError, StoreError, ExecutorError: see their messages. Finished trials stay.
             KeyboardInterrupt: after the place of the search was written down.
         """
-        total = trials
-        if trials is None and extend is None:
-            with Store(self.storage) as store:
-                known = store.has_study(self.name)
-            total = None if known else self._recipe().space.search.trials
+        workforce, total, known = executor_of(executor, workers, address), trials, _has_study(self.storage, self.name)
+        if not known:
+            check_name("study", self.name)
+        if trials is None and extend is None and not known:
+            total = self._recipe().space.search.trials
         found = run_study(
             self._recipe,
             self.storage,
             self.name,
             trials_total=total,
             extend=extend,
-            executor=executor_of(executor, workers, address),
+            executor=workforce,
             on_progress=on_progress,
             time_limit_s=time_limit_s,
             patience_batches=patience,
@@ -147,7 +144,7 @@ class Study:
     def summary(self) -> dict[str, Any]:
         """The documented JSON of ``study run`` and ``study best`` (docs/cli.md)."""
         problem = self._recipe()
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             found = summarise(store, self.name)
         leader = None if found.best is None else _trial(found.best)
         size = Coding(problem.parameters).size
@@ -216,7 +213,7 @@ class Study:
         Raises:
             UsageError: there is no such trial.
         """
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             found = views(store, store.study(self.name), [number])
         if not found:
             raise UsageError(f"study {self.name!r} has no finished trial {number}")
@@ -227,21 +224,21 @@ class Study:
 
     def record(self) -> dict[str, Any]:
         """What the database says of the study itself, and of its relatives."""
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             record = asdict(store.study(self.name)) | {"lineage": lineage(store, self.name)}
         hidden = ("space_text", "parameters", "first_rows", "study_id")
         return {key: value for key, value in record.items() if key not in hidden}
 
     def pareto(self) -> list[dict[str, Any]]:
         """Trials that no other beats in every objective: number, values, design."""
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             found = summarise(store, self.name)
             shown = views(store, store.study(self.name), found.front_numbers)
         return [{"number": view.number, **view.values, **view.repaired} for view in shown]
 
     def trials(self) -> dict[str, Any]:
         """Every finished trial as columns: number, asked and repaired parameters, values, constraints, feasible."""
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             study = store.study(self.name)
             columns, counts = counting(store, study)
             found = views(store, study, columns.numbers[counts].tolist())
@@ -255,12 +252,12 @@ class Study:
         Raises:
             UsageError: another ending, or the file cannot be written.
         """
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             return export_study(store, self.name, path)
 
     def copy(self, new_name: str, rebase: bool = False) -> int:
         """A child of this study with its best designs as first trials; returns how many."""
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             problem = self._recipe() if rebase else None
             return len(copy_study(store, self.name, new_name, problem=problem, rebase=rebase).first_rows)
 
@@ -270,18 +267,18 @@ class Study:
         Raises:
             StudyError: there is no such trial.
         """
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             store.tombstone(store.study(self.name), number, reason, actor())
 
     def request(self, verb: str) -> str:
         """Pause, stop or cancel a running study; returns what happened."""
-        with Store(self.storage) as store:
+        with Store(self.storage, create=False) as store:
             return request(store, self.name, verb)
 
 
 def list_studies(storage: str = DEFAULT_STORAGE) -> list[dict[str, Any]]:
     """Every study of a database with how far it is."""
-    with Store(storage) as store:
+    with Store(storage, create=False) as store:
         return [asdict(line) for line in listed(store)]
 
 
@@ -293,6 +290,21 @@ def import_trials(path: Path, storage: str = DEFAULT_STORAGE, name: str | None =
     """
     with Store(storage) as store:
         return import_study(store, path, name).name
+
+
+def _has_study(storage: str, name: str) -> bool:
+    """Whether a database has a study; asking makes no database."""
+    if not has_database(storage):
+        return False
+    with Store(storage) as store:
+        return store.has_study(name)
+
+
+def _has_sweep(storage: str, name: str) -> bool:
+    if not has_database(storage):
+        return False
+    with Store(storage) as store:
+        return SweepStore(store).find(name) is not None
 
 
 def executor_of(name: str, workers: int, address: str) -> Executor:
@@ -359,9 +371,7 @@ def sweep(
     check_options(label, points, method, chunk, folder or Path("sweeps"))
     check_name("study", target)
     pool = pool_of(executor, workers, address)
-    with Store(storage) as store:
-        new = SweepStore(store).find(label) is None
-    if new:
+    if not _has_sweep(storage, label):
         points, folder = points or 100_000, folder or Path("sweeps")
     summary = run_sweep(
         recipe,

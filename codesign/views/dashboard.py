@@ -30,7 +30,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 def publish_review(storage_url: str, name: str, most: int = MOST) -> str:
     """Make or refresh the review study of a study; its name."""
     review = f"{name} (review)"
-    with Store(storage_url) as store:
+    with Store(storage_url, create=False) as store:
         study = store.study(name)
         columns, counts = counting(store, study)
         named = baseline_numbers(study, columns)
@@ -90,7 +90,7 @@ def application(storage_url: str, *, read_only: bool = True) -> Application:
 
     from codesign.store.migrate import open_database
 
-    database = open_database(storage_url)
+    database = open_database(storage_url, create=False)
     url = database.url
     database.close()
     shown: Any = _app
