@@ -65,8 +65,9 @@ def test_a_review_is_refreshed_in_place_and_never_replaces_a_study(url: str) -> 
     names = optuna.get_all_study_names(optuna_storage(url))
     assert sorted(names) == ["toy", "toy (review)"]
     run_study(toy.recipe(), url, "older", trials_total=16)
-    with Store(url) as store:
-        store.set_study("older", name="other (review)")  # as versions before plain names allowed
+    with Store(url) as store, store.transaction() as connection:  # a name from before names were plain words
+        renamed = "UPDATE codesign_study SET name = 'other (review)' WHERE name = ?"
+        assert store.database.execute(connection, renamed, "older") == 1
     run_study(toy.recipe(), url, "other", trials_total=16)
     with pytest.raises(StudyError, match="is a study, not a copy"):
         publish_review(url, "other")
