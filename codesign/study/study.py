@@ -25,7 +25,7 @@ from codesign.study.progress import Progress, TrialView, counting, summarise, vi
 from codesign.study.run import EXHAUSTED, run_study
 from codesign.study.sweep import promoted, run_sweep
 from codesign.study.sweep_open import check_options
-from codesign.study.transfer import export_study, import_study
+from codesign.study.transfer import export_study, import_study, read_export
 
 DEFAULT_STORAGE = "sqlite:///codesign.db"
 
@@ -288,8 +288,11 @@ def import_trials(path: Path, storage: str = DEFAULT_STORAGE, name: str | None =
     Raises:
         StudyError: the file is not an export, or a study of that name exists.
     """
+    found = read_export(path)
+    if name is not None:
+        check_name("study", name)
     with Store(storage) as store:
-        return import_study(store, path, name).name
+        return import_study(store, found, name).name
 
 
 def _has_study(storage: str, name: str) -> bool:

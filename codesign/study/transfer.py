@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,13 @@ from codesign.store.repository import FIDELITY, EvaluationRecord, Store, StudyRe
 from codesign.store.restore import restore
 from codesign.store.trials import ParameterColumn, TrialColumns
 from codesign.study.coding import Coding
+from codesign.study.exported import FORMAT, check_header, check_trials
 from codesign.study.lifecycle import SETTLED
 from codesign.study.liveness import actor
 from codesign.study.parameters import from_json
 from codesign.study.search import distribution_json
 
 FORMATS = ("csv", "json", "parquet")
-_FORMAT = "codesign-study-1"
 _KEPT = (
     *("parent", "trials_total", "space_name", "space_digest", "space_text", "catalog_digest", "code_version"),
     *("parameters", "objectives", "rules", "sampler", "seed", "batch_count", "in_flight_count", "first_rows"),
@@ -64,33 +64,54 @@ def export_study(store: Store, name: str, path: Path, kind: str | None = None) -
     return len(columns)
 
 
-def import_study(store: Store, path: Path, new_name: str | None = None) -> StudyRecord:
-    """A study from a JSON or Parquet file that `export_study` wrote.
+@dataclass(frozen=True, slots=True, eq=False)
+class Export:
+    """A file of an exported study, checked."""
+
+    header: Mapping[str, Any]
+    columns: TrialColumns
+    evaluations: list[EvaluationRecord]
+
+
+def read_export(path: Path) -> Export:
+    """A JSON or Parquet file that `export_study` wrote.
 
     Raises:
-        StudyError: the file is not one of ours, or the name is taken.
+        StudyError: the file is not one of ours; the message names the key, what it got and what it wanted.
     """
     try:
-        header, columns, evaluations = _read_parquet(path) if path.suffix == ".parquet" else _read_json(path)
+        header, rows = _read_parquet(path) if path.suffix == ".parquet" else _read_json(path)
     except OSError as error:
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from None
     except json.JSONDecodeError as error:
         raise StudyError(f"{path} is not a study written by codesign: not JSON from line {error.lineno}") from None
-    except KeyError as error:
-        raise StudyError(f"{path} is not a study written by codesign: it lacks {error.args[0]!s}") from None
-    except (ValueError, TypeError, pa.ArrowException):
-        raise StudyError(f"{path} is not a study written by codesign: another kind of file, or version") from None
-    known = {"fidelity": FIDELITY, "state": "paused", **header["study"]}  # older files do not say
+    except UnicodeDecodeError as error:
+        said = f"wanted text in UTF-8; byte {error.start} is none"
+        raise StudyError(f"{path} is not a study written by codesign: {said}") from None
+    except pa.ArrowException:
+        raise StudyError(f"{path} is not a study written by codesign: not a Parquet file, or a damaged one") from None
+    check_trials(path, header, rows)
+    return Export(header, *_restored(header, rows))
+
+
+def import_study(store: Store, found: Path | Export, new_name: str | None = None) -> StudyRecord:
+    """A study from a file that `export_study` wrote.
+
+    Raises:
+        StudyError: the file is not one of ours, or the name is taken.
+    """
+    read = found if isinstance(found, Export) else read_export(found)
+    known = {"fidelity": FIDELITY, "state": "paused", **read.header["study"]}  # older files do not say
     record = {key: known[key] for key in _KEPT} | {"name": new_name or known["name"]}
     described = [ParameterColumn(n, distribution_json(p)) for n, p in from_json(record["parameters"]).items()]
     state = known["state"] if known["state"] in SETTLED else "paused"
-    return restore(store, record, described, columns, header["batches"], evaluations, actor(), state)
+    return restore(store, record, described, read.columns, read.header["batches"], read.evaluations, actor(), state)
 
 
 def _header(store: Store, study: StudyRecord) -> dict[str, Any]:
     record = asdict(study)
     batches = [{k: getattr(b, k) for k in _OF_BATCH} for b in store.batches(study) if b.state != "asked"]
-    return {"format": _FORMAT, "study": {k: record[k] for k in ("name", "state", *_KEPT)}, "batches": batches}
+    return {"format": FORMAT, "study": {k: record[k] for k in ("name", "state", *_KEPT)}, "batches": batches}
 
 
 def _finished(columns: TrialColumns) -> TrialColumns:
@@ -196,25 +217,28 @@ def _wide(study: StudyRecord | Mapping[str, Any]) -> dict[str, list[str]]:
     return {"internal": list(record["parameters"]), "values": metrics, "constraints": list(record["rules"])}
 
 
-def _read_json(path: Path) -> tuple[dict[str, Any], TrialColumns, list[EvaluationRecord]]:
-    data = json.loads(path.read_text())
-    return data, *_restored(data, data["trials"])
+def _read_json(path: Path) -> tuple[dict[str, Any], Any]:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    check_header(path, data)
+    return data, data.get("trials")
 
 
-def _read_parquet(path: Path) -> tuple[dict[str, Any], TrialColumns, list[EvaluationRecord]]:
+def _read_parquet(path: Path) -> tuple[dict[str, Any], Any]:
     table = pq.read_table(path)
     header = json.loads((table.schema.metadata or {}).get(b"codesign", "{}"))
+    check_header(path, header)
     wide = _wide(header["study"])
+    names = [*("number", "state", "batch_index", *_TEXTS), *(f"{part}:{n}" for part in wide for n in wide[part])]
+    for name in names:
+        if name not in table.column_names:
+            raise StudyError(f"{path} is not a study written by codesign: it lacks the column {name}")
     rows = table.to_pylist()
     for row in rows:
         row |= {part: [row[f"{part}:{name}"] for name in names] for part, names in wide.items()}
-    return header, *_restored(header, rows)
+    return header, rows
 
 
 def _restored(header: Mapping[str, Any], rows: list[dict[str, Any]]) -> tuple[TrialColumns, list[EvaluationRecord]]:
-    if header["format"] != _FORMAT:
-        raise ValueError(f"format {header['format']!r}")
-
     def matrix(part: str) -> Any:
         width = len(_wide(header["study"])[part])
         return np.array([row[part] for row in rows], dtype=np.float64).reshape(len(rows), width)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -19,6 +21,7 @@ from codesign.study.executor import Finished, InlineExecutor
 from codesign.study.lineage import lineage, parent_sweep
 from codesign.study.progress import summarise
 from codesign.study.run import run_study
+from codesign.study.study import import_trials
 from codesign.study.sweep import promoted, run_sweep
 from codesign.study.transfer import export_study, import_study
 from tests.store.backends import sqlite_file
@@ -293,16 +296,77 @@ def test_an_export_that_finds_no_room_leaves_the_older_file_whole(tmp_path: Path
     assert not list(tmp_path.glob("*.part"))
 
 
-@pytest.mark.parametrize("text", ["{}", "not json", json.dumps({"format": "x", "study": {}, "trials": []})])
-def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"{}", "format: is missing"),
+        (b"[1]", "file: wanted keys with values"),
+        (b"not json", "not JSON from line 1"),
+        (b"\xff\xfe{}", "wanted text in UTF-8; byte 0 is none"),
+        (b'{"format": "x", "study": {}, "trials": []}', "format: wanted 'codesign-study-1'; got 'x'"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(text: bytes, says: str, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    path.write_text(text)
+    path.write_bytes(text)
 
-    with (
-        Store(sqlite_file(tmp_path, "s")) as store,
-        pytest.raises(StudyError, match="not a study written by codesign"),
-    ):
-        import_study(store, path)
+    with pytest.raises(StudyError) as refused:
+        import_trials(path, f"sqlite:///{tmp_path / 's.db'}")
+
+    assert str(refused.value) == f"{path} is not a study written by codesign: {says}" or says in str(refused.value)
+    assert list(tmp_path.iterdir()) == [path]  # and no database is made for it
+
+
+def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "x.parquet", tmp_path / "y.parquet"
+    path.write_bytes(b"PAR1 and nothing more")
+    pq.write_table(pa.table({"number": [1]}), other)
+
+    for file, says in ((path, "not a Parquet file, or a damaged one"), (other, "format: is missing")):
+        with pytest.raises(StudyError, match="not a study written by codesign") as refused:
+            import_trials(file, sqlite_file(tmp_path, "s"))
+        assert says in str(refused.value)
+
+
+def keys_of(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every key of a file, of lists the first entry only."""
+    parts = data.items() if isinstance(data, dict) else list(enumerate(data))[:1] if isinstance(data, list) else ()
+    return [found for key, value in parts for found in ((*at, key), *keys_of(value, (*at, key)))]
+
+
+def test_whatever_is_wrong_with_a_file_is_said_with_its_key(tmp_path: Path) -> None:
+    url, path = sqlite_file(tmp_path, "s"), tmp_path / "toy.json"
+    run_study(toy.recipe(sampler="random", baselines=toy.BASELINES), url, trials_total=16)
+    refused: dict[Any, str] = {}
+    wrongs: list[Any] = [None, [], {}, "x", -1.5]
+    with Store(url) as store:
+        export_study(store, "toy", path)
+        whole = path.read_text()
+        for at in keys_of(json.loads(whole)):
+            for wrong in wrongs:
+                data = json.loads(whole)
+                here = data
+                for key in at[:-1]:
+                    here = here[key]
+                if wrong is None:
+                    del here[at[-1]]
+                else:
+                    here[at[-1]] = wrong
+                path.write_text(json.dumps(data))
+                try:
+                    import_study(store, path, "again")
+                    store.delete_study("again")
+                except StudyError as error:
+                    refused[at, repr(wrong)] = str(error)
+
+    assert len(refused) > 300
+    assert all(said.startswith(f"{path} is not a study written by codesign: ") for said in refused.values())
+    assert "study.seed: is missing" in refused[("study", "seed"), "None"]
+    assert "study.seed: wanted a whole number; got 'x'" in refused[("study", "seed"), "'x'"]
+    kind = refused[("study", "parameters", "medium", "kind"), "'x'"]
+    assert "study.parameters.medium: wanted a kind: choices, float, int" in kind
+    assert "study.sampler.name: no sampler 'x'" in refused[("study", "sampler", "name"), "'x'"]
+    assert "trials.0.values: wanted 1 numbers; got 0" in refused[("trials", 0, "values"), "[]"]
 
 
 def test_summaries_hold_plain_numbers(storage: str) -> None:
