@@ -215,11 +215,12 @@ COMMANDS = [
     ("sweep run empty.yaml", 3, "empty.yaml:1: wanted keys such as name, base, workloads; the file is empty"),
     ("study run empty.yaml", 3, "the file is empty"),
     ("study run quickstart --trials 1e3", 2, "wanted a whole number; got '1e3'"),
-    ("study import empty.json", 7, "empty.json is not a study written by codesign: not JSON from line 1"),
-    ("study import list.json", 7, "another kind of file"),
-    ("study import other.json", 7, "it lacks trials"),
-    ("study import trials.json", 7, "it lacks format"),
-    ("study import empty.parquet", 7, "another kind of file"),
+    ("study import empty.json", 7, "empty.json is not a study written by codesign: "),
+    ("study import list.json", 7, "list.json is not a study written by codesign: "),
+    ("study import other.json", 7, "other.json is not a study written by codesign: "),
+    ("study import trials.json", 7, "trials.json is not a study written by codesign: "),
+    ("study import empty.parquet", 7, "empty.parquet is not a study written by codesign: "),
+    ("study run design.yaml", 3, "nothing under vary; a design file is for `codesign evaluate`"),
     ("space check empty.yaml", 3, "the file is empty"),
     ("space check folder.yaml", 3, "cannot read: Is a directory"),
     ("space check binary.yaml", 3, "binary.yaml:1: not UTF-8 text (byte 0xff)"),
@@ -254,6 +255,7 @@ def test_no_command_speaks_the_language_of_a_library(
     monkeypatch.setenv("CODESIGN_STORAGE", "sqlite:///own.db")
     for name in ("empty.yaml", "empty.json", "empty.parquet", "empty.csv"):
         (tmp_path / name).write_text("")
+    (tmp_path / "design.yaml").write_text(re.sub(r"(?m)^vary:\n(  .*\n)+", "", GOOD))
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "list.json").write_text("[]")
@@ -283,3 +285,23 @@ def test_a_wrong_command_line_is_json_on_request(capsys: pytest.CaptureFixture[s
 def test_a_loaded_space_is_handed_back() -> None:
     space = load_space("quickstart")
     assert load_space(space) is space
+
+
+def test_a_design_is_checked_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file without vary is sound or not like any other; of one design there is no share that can be built."""
+    text = re.sub(r"(?m)^vary:\n(  .*\n)+", "", GOOD).replace("800", "8000")
+    path = tmp_path / "one.yaml"
+    for fix, says in (
+        ("{cooling: liquid}", "keeps every rule"),
+        ("{scale_up_modulation: nrz, scale_up_lane_rate_gbps: 448}", "scale_up_symbol_rate"),
+    ):
+        path.write_text(text.replace("{cooling: liquid}", fix))
+        assert run(["space", "check", str(path)]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "links: sound. Nothing varies" in said
+        assert says in said
+    assert run(["space", "check", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["feasible"] is False
+    path.write_text(text.replace("cooling", "colling"))
+    assert run(["space", "check", str(path)]) == 3
+    assert "fix.colling: no parameter 'colling'; did you mean 'cooling'?" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """``codesign space list|check``."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,7 +29,13 @@ def check(
     samples: Annotated[int, typer.Option(help="Uniform samples to evaluate.", min=1, max=100_000)] = 200,
     as_json: Json = False,
 ) -> None:
-    """Check a file, then say what share of uniform samples can be built and which rules bind."""
+    """Check a file, then say what share of uniform samples can be built and which rules bind; of a design, whether."""
+    from codesign.views.designs import question
+
+    asked = question(file)
+    if not asked.space.vary:
+        _design(asked.evaluated().details(0), asked.space.name, as_json)
+        return
     from codesign.study.problem import sample_feasibility
 
     report = sample_feasibility(file, samples)
@@ -43,3 +49,13 @@ def check(
          f"{as_asked:.1f} % can be built as asked, {repaired:.1f} % keep every rule after repair.")  # fmt: skip
     show(refusals_table(report["refusals_as_asked"], "physical rules that samples break as asked", "samples"))
     show(refusals_table(report["refusals"], "why samples were refused (after repair)", "samples"))
+
+
+def _design(found: dict[str, Any], name: str, as_json: bool) -> None:
+    """A file without anything to vary: one design, which can be built or breaks rules."""
+    if as_json:
+        print_json({"space": name, "parameters": 0, "feasible": found["feasible"], "violations": found["violations"]})
+        return
+    broken = ", ".join(one["rule"] for one in found["violations"])
+    says = f"cannot be built as it is: it breaks {broken}" if broken else "keeps every rule"
+    show(f"{name}: sound. Nothing varies: a design for `codesign evaluate`, which {says}.")
