@@ -3,7 +3,8 @@
     draft -> running <-> paused
              running  -> completed | stopped | cancelled | failed
 
-``run`` takes up any state but cancelled. A request to a study that no driver works on takes effect at once.
+``run`` takes up any state but cancelled. A request to a study that no driver works on takes effect at once where there
+is something to end: a driver that died, a pause, a failure; not where all is done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 
 from codesign.errors import StudyError, UsageError
 from codesign.store.database import utc_now
-from codesign.store.repository import Store, StudyRecord
+from codesign.store.repository import RunRecord, Store, StudyRecord
 from codesign.store.sweeps import SweepRecord
 from codesign.study.coding import Coding
 from codesign.study.fronts import excess
@@ -26,6 +27,12 @@ from codesign.study.progress import counting
 from codesign.study.samplers import Told, best_first
 
 REQUESTS = {"pause": "paused", "stop": "stopped", "cancel": "cancelled"}
+#: States in which a request means something though no driver is at work; running is what a driver that died leaves.
+_OPEN_TO = {
+    "pause": ("running",),
+    "stop": ("running", "paused", "failed"),
+    "cancel": ("draft", "running", "paused", "stopped", "failed"),
+}
 #: States nobody is at work in; a study imported keeps them.
 SETTLED = ("paused", "stopped", "completed", "failed", "cancelled")
 _BLIND_IN_FLIGHT = 4
@@ -40,11 +47,12 @@ def open_study(
     extend: int | None,
     parent: str | None = None,
     first_rows: Sequence[tuple[str, Mapping[str, Value]]] = (),
+    join: bool = False,
 ) -> StudyRecord:
     """The study of this name, created or taken up again, with its total set.
 
     Raises:
-        StudyError: it exists with another space, catalog or code, or was cancelled.
+        StudyError: it exists with another space, catalog or code, was cancelled, or is being run by another driver.
         UsageError: no total to aim at, or one below what is done.
     """
     if trials_total is not None and extend is not None:
@@ -61,6 +69,10 @@ def open_study(
     if total < study.trials_total and total < (done := len(store.columns(study))):
         raise UsageError(f"study {name!r} has {done} trials already; a total of {total} would drop some: use --extend")
     if total != study.trials_total:
+        if not join and (other := at_work(store, study)) is not None:  # before its total is moved under its feet
+            raise StudyError(
+                f"study {name!r} is being run by process {other.pid} on {other.host}; wait for it or stop it"
+            )
         store.set_study(name, trials_total=total)
     return store.study(name)
 
@@ -130,21 +142,33 @@ def question(record: StudyRecord | SweepRecord, problem: Problem) -> list[tuple[
     return [(word, _short(old), _short(new)) for word, old, new in pairs if old != new]
 
 
+def at_work(store: Store, study: StudyRecord) -> RunRecord | None:
+    """The run of a driver that is alive, as far as can be told; None where nobody works on a study."""
+    runs = store.runs(study)
+    gone, now = set(dead(runs)), utc_now()
+    return next((r for r in runs if r.state == "running" and r.run_id not in gone and r.lease_until > now), None)
+
+
 def request(store: Store, name: str, verb: str, reason: str = "") -> str:
     """Pause, stop or cancel; returns what happened.
 
     Pause: no new batch, those in flight finish. Stop: the same, for good unless run again. Cancel: those in flight
     are given up, and the study cannot be run again.
+
+    Raises:
+        UsageError: another verb.
+        StudyError: the study is in a state that has nothing to pause, stop or cancel.
     """
     if verb not in REQUESTS:
         raise UsageError(f"no request {verb!r}; valid: {', '.join(REQUESTS)}")
     study = store.study(name)
-    runs = store.runs(study)
-    gone, now = set(dead(runs)), utc_now()
-    if any(r.state == "running" and r.run_id not in gone and r.lease_until > now for r in runs):
+    if at_work(store, study) is not None:
         store.set_study(name, request=verb)
         store.note(name, "request", actor(), {"verb": verb, "reason": reason})
         return f"asked the running driver to {verb}"
+    if study.state not in _OPEN_TO[verb]:
+        why = "already" if study.state == REQUESTS[verb] else f"and nobody works on it: there is nothing to {verb}"
+        raise StudyError(f"study {name!r} is {study.state} {why}")
     for batch in store.batches(study) if verb == "cancel" else []:
         if batch.state == "asked":
             store.drop_batch(study, batch)

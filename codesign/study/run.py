@@ -86,6 +86,7 @@ def run_study(
             extend=extend,
             parent=parent,
             first_rows=first_rows,
+            join=join,
         )
         driver = _Driver(store, study, problem, executor, on_progress, limits, join=join)
         started, cpu = time.monotonic(), time.process_time()
@@ -341,12 +342,12 @@ class _Driver:
             self._limits.note(slot, self._reach())
 
     def _verdict(self, why: str | None) -> tuple[str, str]:
-        if self._wish is not None:
-            return REQUESTS[self._wish], f"{self._wish} requested"
         if self._asked_count >= self._study.trials_total:
             return "completed", "all trials done"
         if self._exhausted:
             return "completed", EXHAUSTED
+        if self._wish is not None:  # a request that came with the last batch finds nothing left to end
+            return REQUESTS[self._wish], f"{self._wish} requested"
         return "stopped", why or "nothing left to ask"
 
     def _ask(self) -> bool:

@@ -79,13 +79,84 @@ def test_a_cancelled_study_gives_up_what_is_in_flight_and_stays_cancelled(storag
         run_study(recipe, storage, trials_total=320)
 
 
-def test_a_request_without_a_driver_takes_effect_at_once(storage: str) -> None:
-    run_study(toy.recipe(), storage, trials_total=16)
-    with Store(storage) as store:
-        assert lifecycle.request(store, "toy", "pause") == "paused"
-        assert store.study("toy").state == "paused"
+#: What becomes of a study that nobody works on; "" where it is refused and stays.
+TABLE = {
+    "draft": {"pause": "", "stop": "", "cancel": "cancelled"},
+    "running": {"pause": "paused", "stop": "stopped", "cancel": "cancelled"},  # its driver died
+    "paused": {"pause": "", "stop": "stopped", "cancel": "cancelled"},
+    "stopped": {"pause": "", "stop": "", "cancel": "cancelled"},
+    "failed": {"pause": "", "stop": "stopped", "cancel": "cancelled"},
+    "completed": {"pause": "", "stop": "", "cancel": ""},
+    "cancelled": {"pause": "", "stop": "", "cancel": ""},
+}
+
+
+@pytest.mark.parametrize(("state", "verb"), [(state, verb) for state, row in TABLE.items() for verb in row])
+def test_a_request_without_a_driver_takes_effect_where_there_is_something_to_end(
+    state: str, verb: str, tmp_path: Path
+) -> None:
+    with Store(sqlite_file(tmp_path, "s")) as store:
+        lifecycle.create_study(store, toy.recipe()(), "toy", 16)
+        store.transition("toy", state, "me", "test")
+
+        if becomes := TABLE[state][verb]:
+            assert lifecycle.request(store, "toy", verb) == becomes
+            assert store.study("toy").state == becomes
+        else:
+            said = "already" if lifecycle.REQUESTS[verb] == state else f"there is nothing to {verb}"
+            with pytest.raises(StudyError, match=f"study 'toy' is {state} .*{said}"):
+                lifecycle.request(store, "toy", verb)
+            assert store.study("toy").state == state
         with pytest.raises(UsageError, match="no request 'halt'"):
             lifecycle.request(store, "toy", "halt")
+
+
+@pytest.mark.parametrize("state", [*TABLE, "completed"])
+def test_any_study_but_a_cancelled_one_is_run_and_extended(state: str, tmp_path: Path) -> None:
+    url, recipe = sqlite_file(tmp_path, "s"), toy.recipe(sampler="random")
+    run_study(recipe, url, trials_total=16)
+    with Store(url) as store:
+        store.transition("toy", state, "me", "test")
+
+    if state == "cancelled":
+        for extend in (None, 16):
+            with pytest.raises(StudyError, match="was cancelled; copy it to go on"):
+                run_study(recipe, url, extend=extend)
+        with Store(url) as store:
+            assert store.study("toy").trials_total == 16
+        return
+    assert run_study(recipe, url).new_count == 0
+    found = run_study(recipe, url, extend=16)
+    assert (found.state, found.trials_count) == ("completed", 32)
+
+
+class Extends(InlineExecutor):
+    """Somebody runs the study with another total while the first batch is evaluated."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+
+    def wait(self, timeout_s: float) -> list[Finished]:
+        with pytest.raises(StudyError, match="is being run by process"):
+            run_study(toy.recipe(sampler="random"), self._url, extend=100)
+        with Store(self._url) as store:
+            assert store.study("toy").trials_total == 16
+        return super().wait(timeout_s)
+
+
+def test_a_total_is_not_moved_under_a_running_driver(tmp_path: Path) -> None:
+    url = sqlite_file(tmp_path, "s")
+
+    found = run_study(toy.recipe(sampler="random"), url, trials_total=16, executor=Extends(url))
+
+    assert (found.state, found.trials_count) == ("completed", 16)
+
+
+def test_a_request_that_comes_with_the_last_batch_finds_a_completed_study(tmp_path: Path) -> None:
+    url = sqlite_file(tmp_path, "s")
+
+    assert run_study(toy.recipe(), url, trials_total=32, executor=Asks(url, "pause")).state == "completed"
 
 
 def test_a_rebased_copy_tries_the_parents_best_first_and_evaluates_them_anew(storage: str) -> None:
