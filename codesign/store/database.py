@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,8 @@ class Database:
                 yield connection
                 connection.commit()
             except BaseException:
-                connection.rollback()
+                with suppress(sa.exc.DBAPIError):  # of a connection that is gone; what ended it is what matters
+                    connection.rollback()
                 raise
 
     def _turn(self) -> AbstractContextManager[None]:
@@ -124,9 +125,13 @@ class Database:
             connection.exec_driver_sql(f"INSERT INTO {table} ({names}) VALUES ({marks})", [tuple(r) for r in rows])
             return
         driver: Any = connection.connection.dbapi_connection
-        with driver.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
+        dialect: Any = self.engine.dialect
+        try:
+            with driver.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
+        except dialect.dbapi.Error as error:  # past SQLAlchemy, which would have said it in its own words
+            raise sa.exc.DBAPIError(f"COPY {table}", None, error) from error
 
     def time(self, moment: datetime) -> Any:
         """A moment as the driver stores it."""
@@ -206,6 +211,11 @@ _ADVICE: list[tuple[tuple[str, ...], str]] = [
             "could not connect",
             "Connection refused",
             "connection is bad",
+            "connection is lost",
+            "connection is closed",
+            "consuming input failed",
+            "starting up",
+            "not yet accepting",
             "server closed",
             "terminat",
         ),

@@ -9,7 +9,7 @@ from codesign import resources
 from codesign.errors import StoreError
 from codesign.store.database import Database, exclusive
 from codesign.store.tables import PREFIX, VERSION_TABLE
-from codesign.store.trials import OPTUNA_TABLES, ensure_optuna_tables, optuna_revision
+from codesign.store.trials import OPTUNA_TABLES, creation_cut_short, ensure_optuna_tables, optuna_revision
 
 #: The revision this version of the code reads and writes; a test compares it with the migrations.
 HEAD = "0003"
@@ -144,7 +144,7 @@ def _version(database: Database) -> str | None:
 def _refuse_strangers(database: Database, names: set[str]) -> None:
     where = sa.make_url(database.url).render_as_string(hide_password=True)
     foreign = sorted(n for n in names - OPTUNA_TABLES if not n.startswith(PREFIX))
-    if names and not {"version_info", "studies", "trials"} <= names:
+    if names and not {"version_info", "studies", "trials"} <= names and not creation_cut_short(database, names):
         shown = ", ".join(sorted(names)[:5])
         raise StoreError(f"{where} belongs to another application (it holds {shown}); give another file or database")
     if foreign and "alembic_version" in names and optuna_revision(database) is None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from codesign.errors import StoreError
 from codesign.store.database import Database, engine_options, translated_errors, utc_now
@@ -76,6 +76,19 @@ def ensure_optuna_tables(database: Database) -> None:
             fast_storage(database.url, create=True).engine.dispose()
         except RuntimeError as error:
             raise StoreError(f"Optuna's tables in {database.url} are of another version: {error}") from error
+
+
+def creation_cut_short(database: Database, names: Collection[str]) -> bool:
+    """Whether these are some of Optuna's tables, column for column: a kill or a full disk ended their creation.
+
+    On SQLite each table is a transaction of its own; `ensure_optuna_tables` makes those that are missing.
+    """
+    if not OPTUNA_TABLES.issuperset(names):
+        return False
+    wanted = optuna_columns()
+    with database.read() as connection:
+        found = {name: {c["name"] for c in inspect(connection).get_columns(name)} for name in names}
+    return all(columns == set(wanted.get(name, ())) for name, columns in found.items())
 
 
 def optuna_revision(database: Database) -> str | None:

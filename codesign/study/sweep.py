@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from codesign.errors import ExecutorError, UsageError
+from codesign.errors import ExecutorError, StoreError, UsageError
 from codesign.store.repository import Store
 from codesign.store.sweeps import ChunkRecord, SweepRecord, SweepStore
 from codesign.study.coding import Coding
@@ -257,11 +257,18 @@ class _SweepDriver:
         """File first, complete under its name at once, then the manifest."""
         name = f"chunk-{chunk:07d}.parquet"
         draft = self._folder / f"{name}.part"
-        with draft.open("wb") as file:
-            file.write(screened.data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._folder / name)
+        try:
+            with draft.open("wb") as file:
+                file.write(screened.data)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self._folder / name)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise StoreError(
+                f"{draft.parent}: a chunk cannot be written: {error.strerror or error}; finished chunks are safe, "
+                "free some space and run the same command again"
+            ) from None
         span = self._span(chunk)
         self._sweeps.add_chunk(
             self._sweep, ChunkRecord(chunk, span.start, span.stop, name, screened.sha256, screened.summary)

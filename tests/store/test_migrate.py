@@ -151,6 +151,30 @@ def test_another_applications_database_is_refused_and_left_alone(tmp_path: Path)
     assert len(before) == len(path.read_bytes())
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 11, 12])
+def test_a_creation_cut_short_is_finished(count: int, tmp_path: Path) -> None:
+    """A kill or a full disk may end it after any table."""
+    from optuna.storages._rdb.models import BaseModel
+
+    url = f"sqlite:///{tmp_path}/s.db"
+    engine = sa.create_engine(url)
+    BaseModel.metadata.create_all(engine, tables=BaseModel.metadata.sorted_tables[:count])
+    engine.dispose()
+
+    assert run_study(toy.recipe(), url, trials_total=16).trials_count == 16
+
+
+@pytest.mark.parametrize("table", ["studies (id INTEGER)", "trials (study_id INTEGER, study_name TEXT)"])
+def test_a_table_of_optunas_name_alone_does_not_make_a_database_ours(table: str, tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TABLE {table}")
+    connection.close()
+
+    with pytest.raises(StoreError, match="belongs to another application"):
+        Store(f"sqlite:///{path}")
+
+
 def test_an_optuna_database_is_welcome(empty: str) -> None:
     import optuna
 
