@@ -131,7 +131,11 @@ def test_the_fabric_report_has_networks_counts_bill_and_curves(design: str, tmp_
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda d: designs.cost_report(d, ["ownr"], False, None), UsageError, "--scenario: no scenario 'ownr'; did you mean 'owner'"),
+        (
+            lambda d: designs.cost_report(d, ["ownr"], False, None),
+            UsageError,
+            "--scenario: no scenario 'ownr'; did you mean 'owner'",
+        ),
         (lambda d: designs.chip_rows(d, Path("plan.png")), UsageError, ".svg or .html"),
         (lambda d: designs.chip_rows(d, Path("/nowhere/at/all/plan.svg")), UsageError, "cannot write"),
         (lambda _: designs.evaluated("no_such_design"), SpaceError, "neither a shipped space nor a file"),
