@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-STRAINS := benchmarks/storm.py benchmarks/faults.py
+STRAINS := benchmarks/storm.py benchmarks/faults.py benchmarks/determinism.py
 
 run: $(STAMP)            ## set up, then the main job on SQLite and a local Ray cluster
 	$(BIN)/codesign study run quickstart
@@ -31,7 +31,7 @@ bench: $(STAMP)          ## speed as ratios and CPU-seconds, by hand
 
 strain: $(STAMP)         ## many writers, kills, full disks, at full length: half an hour, by hand
 	$(BIN)/python benchmarks/storm.py --backend sqlite && $(BIN)/python benchmarks/storm.py --backend postgres
-	$(BIN)/python benchmarks/faults.py
+	$(BIN)/python benchmarks/faults.py && $(BIN)/python benchmarks/determinism.py
 
 lock: $(STAMP)           ## resolve pyproject.toml again into the one lock file
 	$(BIN)/python -m pip install -q uv

@@ -199,7 +199,7 @@ def disk(times: int, rng: np.random.Generator, folder: Path) -> None:
         say(f"disk, study: full {hits} times, {again} of {total // 8} batches evaluated again, {total} trials equal")
     study = ["study", "run", "quickstart", "--trials", "96", "--executor", "inline", "--json"]
     command_line(folder, "study", study, rng)
-    sweep = ["sweep", "run", "link_cost", "--points", "60000", "--chunk", "4096", "--executor", "inline", "--json"]
+    sweep = ["sweep", "run", "link_cost", "--points", "16000", "--chunk", "1024", "--executor", "inline", "--json"]
     command_line(folder, "sweep", sweep, rng)
 
 
