@@ -37,7 +37,7 @@ def course(problem: Problem, sampler: str, seed: int, trials: int, batch: int) -
     """What each trial of one run found, and the sampler's CPU seconds per trial."""
     coding = Coding(problem.parameters)
     spec = resolve(sampler, coding, len(problem.objectives), trials, batch)
-    found = suggester(spec, coding, seed, batch, problem.objectives)
+    found = suggester(spec, coding, seed, batch, problem.objectives, problem)
     first = coding.encode([row for _, row in problem.baselines])
     search = Search(coding, found, seed, batch, first)
     costs, broken, spent = [], [], 0.0
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--batch", type=int, help="default: as the space says")
     parser.add_argument(
         "--samplers", nargs="+",
         default=["gp", "tpe", "nsga2", "sobol", "random", "optuna:TPESampler", "optuna:NSGAIISampler"],
@@ -138,7 +138,8 @@ def main() -> None:
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     runs = {}
     for sampler in options.samplers:
-        runs[sampler] = [course(problem, sampler, seed, options.trials, options.batch) for seed in seeds]
+        batch = options.batch or problem.batch_count
+        runs[sampler] = [course(problem, sampler, seed, options.trials, batch) for seed in seeds]
         if len(problem.objectives) == 1:
             single(options.space, {sampler: runs[sampler]})
     if len(problem.objectives) > 1:

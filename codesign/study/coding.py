@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,10 @@ class Coding:
             for values in zip(*columns, strict=True)
         ]
 
+    def columns(self, internal: Array) -> dict[str, NDArray[Any]]:
+        """One column per parameter: numbers with NaN, or words with "", where it is absent."""
+        return {name: self._column(i, internal[:, i]) for i, name in enumerate(self.names)}
+
     def encode(self, rows: Sequence[Row]) -> Array:
         """Internal matrix of rows somebody wrote: baselines, imports, first trials.
 
@@ -143,6 +147,16 @@ class Coding:
         if isinstance(parameter, IntRange):
             return [None if v != v else int(v) for v in values]
         return [None if v != v else v for v in values]
+
+    def _column(self, i: int, internal: Array) -> NDArray[Any]:
+        parameter = self.parameters[self.names[i]]
+        if not isinstance(parameter, Choices):
+            return internal
+        absent = np.isnan(internal)
+        place = np.where(absent, 0, internal).astype(np.int64)
+        if all(not isinstance(v, str) for v in parameter.values):
+            return np.where(absent, np.nan, np.array([float(v) for v in parameter.values])[place])
+        return np.where(absent, "", np.array([str(v) for v in parameter.values])[place])
 
     def _allowed(self, parameter: Parameter) -> tuple[float, ...]:
         assert parameter.when is not None

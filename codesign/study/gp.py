@@ -1,24 +1,34 @@
 """Bayesian optimisation over whole batches: a Gaussian process of the log cost, suggestions where it expects most gain.
 
+The process sees a design by its parameters and, where the problem foresees them, by the traits of the machine they
+make: its rates, latencies, capacities, watts and price. Designs that break a rule known beforehand are not suggested.
+
 With several objectives every suggestion has an aim of its own: other weights of the objectives (Knowles 2006).
 
 Within a batch every suggestion counts as told with the cost expected there, so that a batch spreads. The model sees a
 window of history, the best and the most recent, so a suggestion never costs more than a stated time.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from codesign.study.coding import Coding
+from codesign.study.foresight import Sight, settled
 from codesign.study.gaussian import GaussianProcess
+from codesign.study.problem_protocol import Foreseer
 from codesign.study.samplers import History, SobolSampler, Told
 from codesign.units import Array
 
 _PARENTS = 8  # best points whose neighbourhood is searched first
-_BRED, _FREE = 600, 100  # points near them, points anywhere, looked at for one suggestion
-_ROUNDS, _HEIRS, _BRED_LATER = 3, 10, 400  # then the neighbourhood of the most promising, again and again
+_GENERATIONS, _BRED, _FREE = 4, 512, 100  # points looked at for a batch; of the first generation so many are anywhere
+_KEPT = 256  # points left at the end, from which the batch is chosen
+_HEIRS = 10  # most promising points, whose neighbourhood is the next generation
 _RATES = (0.0, 0.1, 0.2, 0.4, 0.6)  # share of the parameters moved besides one that always moves
+_LATER_RATES = _RATES[:3]
 _STEP = 0.15  # of the range, standard deviation
 _STEP_FRAC = 0.6  # of the moves of an ordered parameter; the others are drawn anew
 # Suggestions of a batch are careful, plain and bold in turn: the model is taken as surer of itself than it is, or less
@@ -29,19 +39,46 @@ _SUM_FRAC = 0.05  # of the weighted sum added to the weighted worst: of two desi
 _REFUSED = 0.2  # log cost of a refused design above the worst that was built: a step of a fifth, whatever it breaks
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Aim:
+    """What one suggestion is after: a model of its target, and the best told."""
+
+    model: GaussianProcess
+    targets: Array
+
+    def gain(self, seen: Array, bold: float) -> Array:
+        """The fall below the best to expect at coordinates (m, d), with deviations ``bold`` times theirs."""
+        mean, deviation = self.model.predict(seen)
+        deviation = bold * deviation
+        ahead = (float(self.targets.min()) - mean) / deviation
+        density = np.exp(-0.5 * ahead * ahead) / np.sqrt(2.0 * np.pi)
+        return np.asarray(deviation * (ahead * ndtr(ahead) + density))
+
+
 class GpSampler:
     """Graded by rules, for one to three objectives; the most that can be learnt from a few hundred trials."""
 
-    def __init__(self, coding: Coding, seed: int, *, startup_count: int, window_count: int = 256) -> None:
+    def __init__(
+        self,
+        coding: Coding,
+        seed: int,
+        *,
+        startup_count: int,
+        window_count: int = 256,
+        foreseer: Foreseer | None = None,
+    ) -> None:
         self._coding = coding
+        self._foreseer = foreseer
         self._startup = SobolSampler(coding, seed)
         self._history = History(startup_count, window_count)
         self._seen: set[bytes] = set()
 
     def observe(self, told: Told) -> None:
-        """Add a batch; what falls out of the window is forgotten, but never suggested again."""
-        self._seen.update(self._coding.keys(told.internal))
-        self._history.add(told)
+        """Add a batch as it was built; what falls out of the window is forgotten, but never suggested again."""
+        built = settled(self._coding, self._foreseer, told.internal)
+        for internal in (told.internal, built):
+            self._seen.update(self._coding.keys(internal))
+        self._history.add(replace(told, internal=built))
 
     def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:
         """Where the cost is expected to fall most below the best, one suggestion after another."""
@@ -49,43 +86,47 @@ class GpSampler:
         if told is None:
             return self._startup.suggest(rng, first_index, count)
         points = self._coding.filled_unit(told.internal)
-        taken, chosen = set(self._seen), np.empty((count, points.shape[1]))
-        model: GaussianProcess | None = None
-        for j, aim in enumerate(_aims(rng, told.costs.shape[1], count)):
-            if model is None or len(aim) > 1:
-                targets = _targets(told, aim)
-                parents, best = points[np.argsort(targets, kind="stable")[:_PARENTS]], float(targets.min())
-                like = model if j % _AIMS_ALIKE else None
-                model = GaussianProcess(points, targets, self._coding.ordered, like)
-                for point in chosen[:j]:
-                    model.suppose(point)
-            chosen[j] = self._next(rng, model, parents, best, _BOLDNESS[j % len(_BOLDNESS)], taken)
-            model.suppose(chosen[j])
-        return chosen
+        sight = Sight(self._coding, self._foreseer, points)
+        aims = _aims(told, sight, _weights(rng, told.costs.shape[1], count))
+        pool, seen = self._pool(rng, points, sight, aims[::_AIMS_ALIKE])
+        chosen: list[int] = []
+        for j in range(count):
+            aim = aims[j % len(aims)]
+            for i in chosen if len(aims) > 1 else chosen[-1:]:
+                aim.model.suppose(seen[i])
+            gain = aim.gain(seen, _BOLDNESS[j % len(_BOLDNESS)])
+            gain[chosen] = -np.inf
+            chosen.append(int(gain.argmax()))
+        return np.asarray(pool[chosen])
 
-    def _next(
-        self,
-        rng: np.random.Generator,
-        model: GaussianProcess,
-        parents: Array,
-        best: float,
-        bold: float,
-        taken: set[bytes],
-    ) -> Array:
-        """The most promising point not taken."""
-        free = rng.random((_FREE, parents.shape[1]))
-        pool = self._decoded(np.concatenate([self._bred(rng, parents, _BRED, _RATES), free]))
-        gain = _gain(model, pool, best, bold)
-        for _ in range(_ROUNDS):
-            heirs = np.argsort(-gain, kind="stable")[:_HEIRS]
-            more = self._decoded(self._bred(rng, pool[heirs], _BRED_LATER, _RATES[:3]))
-            pool = np.concatenate([pool[heirs], more])
-            gain = np.concatenate([gain[heirs], _gain(model, more, best, bold)])
-        order = np.argsort(-gain, kind="stable")
-        keys = self._coding.keys(self._coding.decode(pool[order]))
-        at = next((i for i, key in enumerate(keys) if key not in taken), 0)
-        taken.add(keys[at])
-        return np.asarray(pool[order[at]])
+    def _pool(self, rng: np.random.Generator, points: Array, sight: Sight, leads: list[_Aim]) -> tuple[Array, Array]:
+        """Untried points that can be built and promise most, bred over generations from the best; with coordinates."""
+        share = -(-_PARENTS // len(leads))
+        parents = np.concatenate([points[np.argsort(lead.targets, kind="stable")[:share]] for lead in leads])
+        pool, seen = np.empty((0, points.shape[1])), np.empty((0, len(sight.ordered)))
+        taken = set(self._seen)
+        for generation in range(_GENERATIONS):
+            more = self._bred(rng, parents, _BRED, _LATER_RATES if generation else _RATES)
+            if not generation:
+                more[:_FREE] = rng.random((_FREE, points.shape[1]))
+            more = self._untried(more, taken)
+            buildable, coordinates = sight(more)
+            kept = buildable if len(pool) or buildable.any() else ~buildable
+            pool, seen = np.concatenate([pool, more[kept]]), np.concatenate([seen, coordinates[kept]])
+            if len(pool):
+                parents = pool[_promising(leads, seen, (max(_BOLDNESS),), _HEIRS)]
+        best = _promising(leads, seen, (min(_BOLDNESS), max(_BOLDNESS)), _KEPT)
+        return pool[best], seen[best]
+
+    def _untried(self, points: Array, taken: set[bytes]) -> Array:
+        """Points as parameters allow them, each once and none that is taken; they are taken from now on."""
+        internal = self._coding.decode(points)
+        fresh = []
+        for i, key in enumerate(self._coding.keys(internal)):
+            if key not in taken:
+                taken.add(key)
+                fresh.append(i)
+        return self._coding.filled_unit(internal[fresh])
 
     def _bred(self, rng: np.random.Generator, parents: Array, count: int, rates: tuple[float, ...]) -> Array:
         """Points that differ from a parent in one parameter and perhaps some more."""
@@ -98,13 +139,27 @@ class GpSampler:
         small = (rng.random(shape) < _STEP_FRAC) & self._coding.ordered
         return np.where(moved, np.where(small, stepped, rng.random(shape)), base)
 
-    def _decoded(self, unit: Array) -> Array:
-        return self._coding.filled_unit(self._coding.decode(unit))
+
+def _weights(rng: np.random.Generator, objectives: int, count: int) -> Array:
+    """Weights of the objectives, one row for each suggestion with an aim of its own; one for all of one objective."""
+    return np.ones((1, 1)) if objectives == 1 else rng.dirichlet(np.ones(objectives), count)
 
 
-def _aims(rng: np.random.Generator, objectives: int, count: int) -> Array:
-    """Weights of the objectives for each suggestion of a batch: drawn anew where there are several."""
-    return np.ones((count, 1)) if objectives == 1 else rng.dirichlet(np.ones(objectives), count)
+def _aims(told: Told, sight: Sight, weights: Array) -> list[_Aim]:
+    """A model for each row of weights; some in a row share what one fit found."""
+    aims: list[_Aim] = []
+    for j, weight in enumerate(weights):
+        targets = _targets(told, weight)
+        like = aims[-1].model if j % _AIMS_ALIKE else None
+        aims.append(_Aim(GaussianProcess(sight.coordinates, targets, sight.ordered, like), targets))
+    return aims
+
+
+def _promising(leads: list[_Aim], seen: Array, boldness: Sequence[float], count: int) -> NDArray[np.intp]:
+    """Places of about so many points that promise most, the same number to each aim taken each way."""
+    share = -(-count // (len(leads) * len(boldness)))
+    chosen = [np.argsort(-lead.gain(seen, bold), kind="stable")[:share] for lead in leads for bold in boldness]
+    return np.asarray(list(dict.fromkeys(np.concatenate(chosen).tolist())), dtype=np.intp)
 
 
 def _targets(told: Told, aim: Array) -> Array:
@@ -132,12 +187,3 @@ def _logs(cost: Array, built: NDArray[np.bool_]) -> Array:
     if cost[built].min() > 0.0:
         return np.asarray(np.log(np.maximum(cost, cost[built].min())))
     return np.asarray(np.arcsinh(cost / max(float(np.median(np.abs(cost[built]))), 1e-300)))
-
-
-def _gain(model: GaussianProcess, points: Array, best: float, bold: float) -> Array:
-    """The fall below the best to expect of points, with deviations ``bold`` times theirs."""
-    mean, deviation = model.predict(points)
-    deviation = bold * deviation
-    ahead = (best - mean) / deviation
-    density = np.exp(-0.5 * ahead * ahead) / np.sqrt(2.0 * np.pi)
-    return np.asarray(deviation * (ahead * ndtr(ahead) + density))

@@ -8,6 +8,7 @@ from codesign.study.cma import CmaSampler
 from codesign.study.coding import Coding
 from codesign.study.evolution import EvolutionSampler
 from codesign.study.gp import GpSampler
+from codesign.study.problem_protocol import Foreseer
 from codesign.study.samplers import ExhaustiveSampler, RandomSampler, Sampler, SobolSampler
 from codesign.study.tpe import TpeSampler
 
@@ -124,8 +125,10 @@ def startup_count(batch_count: int) -> int:
     return -(-16 // batch_count) * batch_count
 
 
-def build(spec: Mapping[str, Any], coding: Coding, seed: int, batch_count: int) -> Sampler:
-    """A fresh sampler of ours; it knows nothing yet."""
+def build(
+    spec: Mapping[str, Any], coding: Coding, seed: int, batch_count: int, foreseer: Foreseer | None = None
+) -> Sampler:
+    """A fresh sampler of ours; it knows nothing yet but what the problem foresees."""
     options = {key: value for key, value in spec.items() if key not in ("name", "policy", "in_flight")}
     match spec["name"]:
         case "random":
@@ -135,7 +138,7 @@ def build(spec: Mapping[str, Any], coding: Coding, seed: int, batch_count: int) 
         case "exhaustive":
             return ExhaustiveSampler(coding, seed, **options)
         case "gp":
-            return GpSampler(coding, seed, **options)
+            return GpSampler(coding, seed, foreseer=foreseer, **options)
         case "tpe":
             return TpeSampler(coding, seed, **options)
         case "nsga2" | "nsga3":

@@ -26,9 +26,10 @@ from codesign.space import Choices, Fault, Range, Space, load_space, parse_space
 from codesign.study import parameters as study_parameters
 from codesign.study.coding import Coding
 from codesign.study.policy import sampler_fault
-from codesign.study.problem_protocol import Direction, Evaluated
+from codesign.study.problem_protocol import Direction, Evaluated, Foreseen
 from codesign.study.repair import Change, Row, repair
 from codesign.study.repair_moves import moves_of, orders_of
+from codesign.traits import traits
 from codesign.units import Array
 
 Value = study_parameters.Value
@@ -145,6 +146,22 @@ class SpaceProblem:
             constraints=np.array(found.violations.excess.T),
             details=[dump(entry, indent=None) for entry in details],
         )
+
+    def settled(self, rows: Sequence[Mapping[str, Value]]) -> list[Row]:
+        """Rows after repair, each with a value for every parameter, the platform's where it did not apply."""
+        repaired, _ = self._repair([dict(row) for row in rows])
+        platform = load_platform(self.space.base).parameters
+        usual = {
+            name: _snapped(self.space.fix.get(name, platform[name].value), options)
+            for name, options in self.space.vary.items()
+        }
+        return [usual | row for row in repaired]
+
+    def foreseen(self, columns: Mapping[str, NDArray[Any]]) -> Foreseen:
+        """Which rows can be built, and the traits of their machines."""
+        candidates = assemble(columns, len(next(iter(columns.values()))), self.space)
+        found, physical_found = traits(candidates, self.space, self.catalog)
+        return Foreseen(physical_found.feasible(), np.stack(list(found.values()), axis=1))
 
     def machines(self) -> list[dict[str, Any]]:
         """The human baselines as they are, whole machines under the space's workloads and prices, unrepaired."""

@@ -119,6 +119,31 @@ class Screener(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Foreseen:
+    """What is known of rows before they are evaluated.
+
+    ``buildable`` (n,) tells which break no rule that can be judged so early, ``traits`` (n, k) are numbers that the
+    objectives follow more smoothly than the parameters, logarithms where ratios count.
+    """
+
+    buildable: NDArray[np.bool_]
+    traits: Array
+
+
+@runtime_checkable
+class Foreseer(Protocol):
+    """A problem that knows something of a row at a small part of the cost of evaluating it."""
+
+    def settled(self, rows: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
+        """Rows as they are built after repair, each with a value for every parameter, whether it applies or not."""
+        ...
+
+    def foreseen(self, columns: Mapping[str, NDArray[Any]]) -> Foreseen:
+        """What is known of rows as they are, given by columns as `Screener.screen` reads them."""
+        ...
+
+
 def fidelity_of(problem: Problem) -> str:
     """How close to the truth a problem's values are, in one word: its attribute ``fidelity``, or ``model``.
 

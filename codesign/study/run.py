@@ -282,7 +282,7 @@ class _Driver:
         study = self._study
         seed = study.seed if not self._shared else int(self._run_id[:8], 16)
         first = self._coding.encode([row for _, row in study.first_rows])
-        spec = suggester(study.sampler, self._coding, seed, study.batch_count, study.objectives)
+        spec = suggester(study.sampler, self._coding, seed, study.batch_count, study.objectives, self._problem)
         self._search = Search(self._coding, spec, seed, study.batch_count, first)
         batches = self._store.batches(study)  # before the trials: drivers that share the study go on writing
         columns = self._store.columns(study)

@@ -73,21 +73,9 @@ def screen_range(problem: Problem, span: Range, keep: int) -> Screened:
 def numbers(problem: Problem, coding: Coding, internal: Array) -> tuple[Array, Array]:
     """Objectives and constraints, by columns where the problem can."""
     if isinstance(problem, Screener):
-        return problem.screen({n: column(coding, i, internal[:, i]) for i, n in enumerate(coding.names)})
+        return problem.screen(coding.columns(internal))
     answer = problem.evaluate(coding.rows(internal))
     return answer.values, answer.constraints
-
-
-def column(coding: Coding, i: int, internal: Array) -> NDArray[Any]:
-    """One parameter as the column a `Screener` reads: numbers with NaN, or words with "", where it is absent."""
-    parameter = coding.parameters[coding.names[i]]
-    if not isinstance(parameter, Choices):
-        return internal
-    absent = np.isnan(internal)
-    place = np.where(absent, 0, internal).astype(np.int64)
-    if all(not isinstance(v, str) for v in parameter.values):
-        return np.where(absent, np.nan, np.array([float(v) for v in parameter.values])[place])
-    return np.where(absent, "", np.array([str(v) for v in parameter.values])[place])
 
 
 def summarise(

@@ -20,6 +20,7 @@ from codesign.errors import StudyError, nearest
 from codesign.store.repository import strict_json
 from codesign.study.coding import Coding
 from codesign.study.parameters import Choices, IntRange, Parameter
+from codesign.study.problem_protocol import Foreseer
 from codesign.study.samplers import Told, batch_generator
 from codesign.study.suggest import ArraySuggester, Suggester
 from codesign.units import Array
@@ -29,12 +30,17 @@ _WINDOWS = {"TPESampler": 1000, "GPSampler": 200}
 
 
 def suggester(
-    spec: Mapping[str, Any], coding: Coding, seed: int, batch_count: int, objectives: Sequence[tuple[str, str]]
+    spec: Mapping[str, Any],
+    coding: Coding,
+    seed: int,
+    batch_count: int,
+    objectives: Sequence[tuple[str, str]],
+    problem: object = None,
 ) -> Suggester:
-    """The sampler a study's specification asks for, knowing nothing yet."""
+    """The sampler a study's specification asks for, knowing nothing yet but what ``problem`` foresees, if it does."""
     if str(spec["name"]).startswith("optuna:"):
         return OptunaSuggester(coding, spec, seed, len(objectives))
-    return ArraySuggester(coding, spec, seed, batch_count)
+    return ArraySuggester(coding, spec, seed, batch_count, problem if isinstance(problem, Foreseer) else None)
 
 
 def distribution(parameter: Parameter) -> BaseDistribution:

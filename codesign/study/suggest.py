@@ -7,6 +7,7 @@ import numpy as np
 
 from codesign.study.coding import Coding
 from codesign.study.policy import build
+from codesign.study.problem_protocol import Foreseer
 from codesign.study.samplers import Told, batch_generator, grid, grid_size
 from codesign.units import Array
 
@@ -30,10 +31,12 @@ class Suggester(Protocol):
 class ArraySuggester:
     """A sampler of ours behind the interface that samplers of Optuna share."""
 
-    def __init__(self, coding: Coding, spec: Mapping[str, Any], seed: int, batch_count: int) -> None:
+    def __init__(
+        self, coding: Coding, spec: Mapping[str, Any], seed: int, batch_count: int, foreseer: Foreseer | None
+    ) -> None:
         self._coding = coding
         self._seed = seed
-        self._sampler = build(spec, coding, seed, batch_count)
+        self._sampler = build(spec, coding, seed, batch_count, foreseer)
 
     def observe(self, told: Told, state: str | None) -> None:  # noqa: ARG002 - every sampler's form
         """Learn from a finished batch."""
