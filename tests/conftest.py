@@ -1,5 +1,9 @@
 """Fixtures shared by all tests."""
 
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads: tests run side by side, threads would fight
+
 import pytest
 from hypothesis import settings
 

@@ -20,7 +20,7 @@ from codesign.study.coding import Coding
 from codesign.study.problem import SpaceProblem, SpaceRecipe, recipe_of, sample_feasibility
 from codesign.study.run import run_study
 from codesign.study.screen import Range as Span
-from codesign.study.screen import column, points
+from codesign.study.screen import points
 from tests.store.backends import sqlite_file
 
 SPACES = sorted(shipped_spaces())
@@ -131,7 +131,7 @@ def test_a_screen_gives_what_an_evaluation_gives_and_runs_nothing_that_cannot_be
     asked = problem(name)
     coding = Coding(asked.parameters)
     internal = points(coding, Span("sobol", 5, 0, 64 if name == "serving_moe" else 256))
-    columns = {n: column(coding, i, internal[:, i]) for i, n in enumerate(coding.names)}
+    columns = coding.columns(internal)
     values, constraints = asked.screen(columns)
     physical = constraints[:, : len(PHYSICAL)]
     built = np.asarray((physical <= 0.0).all(axis=1))

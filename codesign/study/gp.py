@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from threadpoolctl import ThreadpoolController
 
 from codesign.study.coding import Coding
 from codesign.study.foresight import Sight, settled
@@ -22,6 +23,9 @@ from codesign.study.gaussian import GaussianProcess
 from codesign.study.problem_protocol import Foreseer
 from codesign.study.samplers import History, SobolSampler, Told
 from codesign.units import Array
+
+# Sums of matrices on several threads are put together in another order: other bits on another number of cores.
+_BLAS = ThreadpoolController()
 
 _PARENTS = 8  # best points whose neighbourhood is searched first
 _GENERATIONS, _BRED, _FREE = 4, 512, 100  # points looked at for a batch; of the first generation so many are anywhere
@@ -85,6 +89,10 @@ class GpSampler:
         told = self._history.learnt
         if told is None:
             return self._startup.suggest(rng, first_index, count)
+        with _BLAS.limit(limits=1, user_api="blas"):
+            return self._batch(rng, told, count)
+
+    def _batch(self, rng: np.random.Generator, told: Told, count: int) -> Array:
         points = self._coding.filled_unit(told.internal)
         sight = Sight(self._coding, self._foreseer, points)
         aims = _aims(told, sight, _weights(rng, told.costs.shape[1], count))

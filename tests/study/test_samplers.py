@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from codesign.errors import StudyError
-from codesign.study import policy
+from codesign.study import gp, policy
 from codesign.study.coding import Coding
 from codesign.study.fronts import excess, front, hypervolume, ranks
 from codesign.study.parameters import Choices, FloatRange, IntRange
@@ -147,6 +148,23 @@ def test_cma_goes_down_a_valley() -> None:
             return cost, np.zeros((len(cost), 1))
 
     assert minimise("cma-es", Valley(), 1600) < 1e-3
+
+
+def test_a_model_is_fitted_on_one_thread_so_that_cores_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    class Watched(gp.GaussianProcess):
+        def __init__(self, *given: Any) -> None:
+            threads.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+            super().__init__(*given)
+
+    monkeypatch.setattr(gp, "GaussianProcess", Watched)
+    found, coding = search("gp", toy.PARAMETERS)
+    internal = coding.decode(np.random.default_rng(7).random((32, len(coding.names))))
+    found.observe(Told(internal, internal[:, :1] ** 2, np.zeros(32)), None)
+    with threadpool_limits(2, user_api="blas"):
+        found.ask(2)
+    assert set(threads) == {1}
 
 
 def test_a_batch_is_the_same_whenever_it_is_asked() -> None:
