@@ -11,9 +11,10 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from codesign.errors import StudyError
-from codesign.study import gp, policy
+from codesign.study import policy
 from codesign.study.coding import Coding
 from codesign.study.fronts import excess, front, hypervolume, ranks
+from codesign.study.gaussian import GaussianProcess
 from codesign.study.parameters import Choices, FloatRange, IntRange
 from codesign.study.parzen import Mixture
 from codesign.study.samplers import Told, batch_generator
@@ -153,12 +154,12 @@ def test_cma_goes_down_a_valley() -> None:
 def test_a_model_is_fitted_on_one_thread_so_that_cores_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
-    class Watched(gp.GaussianProcess):
+    class Watched(GaussianProcess):
         def __init__(self, *given: Any) -> None:
             threads.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
             super().__init__(*given)
 
-    monkeypatch.setattr(gp, "GaussianProcess", Watched)
+    monkeypatch.setattr("codesign.study.gp.GaussianProcess", Watched)
     found, coding = search("gp", toy.PARAMETERS)
     internal = coding.decode(np.random.default_rng(7).random((32, len(coding.names))))
     found.observe(Told(internal, internal[:, :1] ** 2, np.zeros(32)), None)
