@@ -55,7 +55,8 @@ class Candidates:
 
     def words(self, name: str) -> list[str]:
         """A column of names."""
-        return [str(word) for word in self.columns[name]]
+        words: list[str] = self.columns[name].tolist()
+        return words
 
     def numbers(self, name: str) -> Array:
         """A column of numbers."""
@@ -110,8 +111,11 @@ def _column(
     if given is None:
         return np.full(count, default) if one.is_word else np.full(count, float(default))
     if one.is_word:
-        return np.array([value or default for value in given], dtype=np.str_)
-    numbers = np.array([np.nan if value is None or value == "" else value for value in given], dtype=np.float64)
+        words = np.array([value or "" for value in given] if isinstance(given, Sequence) else given, dtype=np.str_)
+        return np.where(words == "", str(default), words)
+    if isinstance(given, Sequence):
+        given = [np.nan if value is None or value == "" else value for value in given]
+    numbers = np.array(given, dtype=np.float64)
     return np.where(np.isnan(numbers), float(default), numbers)
 
 
