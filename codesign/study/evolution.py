@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from codesign.columns import rows_of
 from codesign.study.coding import Coding
 from codesign.study.fronts import ranks
-from codesign.study.samplers import SobolSampler, Told, best_first
+from codesign.study.samplers import Sampler, SobolSampler, Told, best_first
 from codesign.units import Array
 
 
@@ -31,9 +31,13 @@ class EvolutionSampler:
         crossover_prob: float = 0.9,
         swap_prob: float = 0.5,
         mutations_count: float = 1.5,
+        startup: Sampler | None = None,
+        startup_count: int = 0,
     ) -> None:
+        """``startup`` makes the first ``startup_count`` suggestions, at least a population of them; else Sobol does."""
         self._coding = coding
-        self._startup = SobolSampler(coding, seed)
+        self._startup = startup or SobolSampler(coding, seed)
+        self._startup_count = max(startup_count, population_count)
         self._spread = spread
         self._population_count = population_count
         self._crossover_prob = crossover_prob
@@ -44,13 +48,15 @@ class EvolutionSampler:
 
     def observe(self, told: Told) -> None:
         """Let the new batch compete with the survivors."""
+        if self._seen_count < self._startup_count:
+            self._startup.observe(told)
         self._seen_count += len(told.internal)
         whole = told if self._alive is None else self._alive.joined(told)
         self._alive = rows_of(whole, survivors(whole, self._population_count, self._spread))
 
     def suggest(self, rng: np.random.Generator, first_index: int, count: int) -> Array:
         """Children of the survivors."""
-        if self._alive is None or self._seen_count < self._population_count:
+        if self._alive is None or self._seen_count < self._startup_count:
             return self._startup.suggest(rng, first_index, count)
         unit = self._coding.filled_unit(self._alive.internal)
         fitness = np.empty(len(unit), dtype=np.int64)

@@ -23,6 +23,8 @@ _SAME = {
     "BruteForceSampler": "exhaustive",
 }
 _GP_BUDGET = 2000
+_GP_OBJECTIVES = 2
+_GP_FIRST = 512  # suggestions of a larger budget that the model makes before evolution breeds from what it found
 #: Samplers that learn nothing may have many batches in flight without a different answer.
 BLIND = ("random", "sobol", "exhaustive")
 
@@ -67,6 +69,8 @@ def resolve(
     if name == "auto":
         chosen, why = choose(coding, objectives_count, trials_total)
         spec |= {"name": chosen, "policy": why}
+        if chosen in ("nsga2", "nsga3") and objectives_count <= _GP_OBJECTIVES:
+            spec.setdefault("gp_count", _GP_FIRST)
     elif fault := sampler_fault(name):
         raise StudyError(fault)
     elif name.startswith("optuna:"):
@@ -93,8 +97,9 @@ def choose(coding: Coding, objectives_count: int, trials_total: int) -> tuple[st
     trials
     one or two objectives,   gp            learns most per trial
     up to 2,000 trials
-    one objective, more      nsga2         the cost of a suggestion is next to nothing
-    two, more; three         nsga3         the same, and it spreads over a front; with three nothing does better
+    one objective, more      gp, nsga2     the first 512 by gp; then the cost of a suggestion is next to nothing
+    two, more                gp, nsga3     the same, and it spreads over a front
+    three                    nsga3         nothing does better
     =======================  ============  ===============================================================
 
     TPE (a suggestion costs a tenth of that of a Gaussian process) and CMA-ES (all parameters ordered, one objective, a
@@ -106,14 +111,13 @@ def choose(coding: Coding, objectives_count: int, trials_total: int) -> tuple[st
             "exhaustive",
             f"the space has {size} designs and {trials_total} trials are allowed: nothing can be missed",
         )
-    if objectives_count <= 2 and trials_total <= _GP_BUDGET:
+    if objectives_count <= _GP_OBJECTIVES and trials_total <= _GP_BUDGET:
         return "gp", f"{trials_total} trials, at most {_GP_BUDGET}: learns most per trial"
+    first = f"the first {_GP_FIRST} by gp, then " if objectives_count <= _GP_OBJECTIVES else ""
     if objectives_count > 1:
-        return (
-            "nsga3",
-            f"{trials_total} trials, {objectives_count} objectives: spreads over the front, costs next to nothing",
-        )
-    return "nsga2", f"{trials_total} trials: a suggestion costs next to nothing"
+        why = f"{objectives_count} objectives: {first}spreads over the front, costs next to nothing"
+        return "nsga3", f"{trials_total} trials, {why}"
+    return "nsga2", f"{trials_total} trials: {first}a suggestion costs next to nothing"
 
 
 def startup_count(batch_count: int) -> int:
@@ -142,7 +146,10 @@ def build(
         case "tpe":
             return TpeSampler(coding, seed, **options)
         case "nsga2" | "nsga3":
-            return EvolutionSampler(coding, seed, spread=spec["name"], **options)
+            led: dict[str, Any] = {"startup_count": options.pop("gp_count", 0)}
+            if led["startup_count"]:
+                led["startup"] = GpSampler(coding, seed, foreseer=foreseer, startup_count=startup_count(batch_count))
+            return EvolutionSampler(coding, seed, spread=spec["name"], **led, **options)
         case "cma-es":
             return CmaSampler(coding, seed, batch_count=batch_count, **options)
         case name:

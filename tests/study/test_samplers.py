@@ -72,6 +72,9 @@ def test_the_policy_is_as_written() -> None:
     assert policy.choose(large, 1, 2000)[0] == policy.choose(large, 2, 200)[0] == "gp"
     assert policy.choose(large, 1, 10_000)[0] == "nsga2"
     assert policy.choose(large, 2, 10_000)[0] == policy.choose(large, 3, 200)[0] == "nsga3"
+    assert policy.resolve("auto", large, 2, 10_000, 16)["gp_count"] == 512
+    assert "gp_count" not in policy.resolve("auto", large, 3, 10_000, 16)
+    assert "gp_count" not in policy.resolve("nsga2", large, 1, 10_000, 16)
     resolved = policy.resolve("auto", large, 1, 1000, 16)
     assert resolved["policy"].startswith("1000 trials, at most 2000")
     assert policy.resolve("NSGAIISampler", large, 1, 1000, 16)["name"] == "nsga2"
@@ -149,6 +152,27 @@ def test_cma_goes_down_a_valley() -> None:
             return cost, np.zeros((len(cost), 1))
 
     assert minimise("cma-es", Valley(), 1600) < 1e-3
+
+
+def test_evolution_of_a_large_budget_breeds_from_what_the_model_found() -> None:
+    problem = toy.Toy()
+    asked: dict[str, list[Any]] = {}
+    kinds: dict[str, Any] = {"gp": "gp", "led": {"name": "nsga2", "gp_count": 96}, "nsga2": "nsga2"}
+    for kind, spec in kinds.items():
+        found, coding = search(spec, toy.PARAMETERS)
+        asked[kind] = []
+        for batch in range(8):
+            internal, _ = found.ask(batch)
+            values, constraints = numbers(problem, coding, internal)
+            found.observe(Told(internal, values, excess(constraints)), None)
+            asked[kind].append(internal)
+    same = [np.array_equal(a, b, equal_nan=True) for a, b in zip(asked["gp"], asked["led"], strict=True)]
+    assert same == [True] * 6 + [False] * 2
+
+    seeds = range(6)
+    alone = np.median([minimise("nsga2", problem, 208, s) for s in seeds])
+    led = np.median([minimise(kinds["led"], problem, 208, s) for s in seeds])
+    assert led - 3.0 < 0.7 * (alone - 3.0)
 
 
 def test_a_model_is_fitted_on_one_thread_so_that_cores_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
