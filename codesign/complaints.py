@@ -34,38 +34,31 @@ WANTED: Mapping[str, str] = {
     "too_long": "{max_length} entries at most",
 }
 #: Names by which schemas call the members of a union; none of them is a key.
-MEMBERS = frozenset({"Choices", "Range", "training", "serving", "int", "float", "str", "bool"})
-_BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
-NUMBER_OR_WORD = frozenset({"int", "float", "str"})
+_NUMBER_OR_WORD = frozenset({"int", "float", "str"})
+_MEMBERS = frozenset({"Choices", "Range", "training", "serving", "bool"}) | _NUMBER_OR_WORD
+_LIMITS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 
 
 def refusal(error: Mapping[str, Any]) -> str:
-    """One entry of a schema's list of errors as a clause; every member of a number or a word says the same."""
-    if error["loc"] and error["loc"][-1] in NUMBER_OR_WORD:
-        return f"wanted a finite number or a word; got {shown(error['input'])}"
-    return in_words(error["type"], error["input"], error.get("ctx") or {}, error["msg"])
+    """One entry of a schema's list of errors as a clause behind the key it is about.
 
+    Every member of a number or a word says the same. The library's own sentence is used only where one of our checks
+    wrote it.
 
-def in_words(kind: str, got: object, context: Mapping[str, Any], message: str) -> str:
-    """A schema error as a clause behind the key it is about.
-
-    Args:
-        kind: The library's name of the error.
-        got: What stands there.
-        context: The bounds the error quotes.
-        message: The library's sentence; used only where one of our own checks wrote it.
-
-    >>> in_words("greater_than_equal", -4, {"ge": 1}, "Input should be greater than or equal to 1")
+    >>> refusal({"type": "greater_than_equal", "loc": ("trials",), "input": -4, "ctx": {"ge": 1}, "msg": "..."})
     'wanted 1 or more; got -4'
     """
+    kind, got, message = str(error["type"]), error["input"], str(error["msg"])
+    if error["loc"] and error["loc"][-1] in _NUMBER_OR_WORD:
+        return f"wanted a finite number or a word; got {shown(got)}"
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
         return "unknown key"
     if kind in ("value_error", "assertion_error"):
         return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    kind = "finite_number" if kind in _BOUNDS and str(got).lower() == "nan" else kind
-    wanted = WANTED.get(kind, "something else").format_map(_Bounds(context))
+    kind = "finite_number" if kind in _LIMITS and str(got).lower() == "nan" else kind
+    wanted = WANTED.get(kind, "something else").format_map(_Quoted(error.get("ctx") or {}))
     return f"wanted {wanted}; got {shown(got)}"
 
 
@@ -92,13 +85,13 @@ def keys_in_file(loc: Sequence[int | str], data: Any) -> tuple[int | str, ...]:
         if step in known:
             keys = (*keys, step)
             here = here[step]
-        elif step not in MEMBERS and not str(step).startswith(("constrained", "function", "tagged", "dict", "tuple")):
+        elif step not in _MEMBERS and not str(step).startswith(("constrained", "function", "tagged", "dict", "tuple")):
             keys = (*keys, step)
             here = None
     return keys
 
 
-class _Bounds(dict[str, Any]):
+class _Quoted(dict[str, Any]):
     """Bounds as short numbers; one that an error does not quote is an ellipsis."""
 
     def __getitem__(self, name: str) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from codesign.complaints import in_words
+from codesign.complaints import refusal
 from codesign.errors import UsageError
 
 
@@ -29,9 +29,5 @@ class Settings(BaseSettings):
             super().__init__(**given)
         except ValidationError as error:
             prefix = self.model_config.get("env_prefix", "")
-            said = [
-                f"{prefix}{str(one['loc'][0]).upper()}: "
-                + in_words(one["type"], one["input"], one.get("ctx") or {}, one["msg"])
-                for one in error.errors()
-            ]
+            said = [f"{prefix}{str(one['loc'][0]).upper()}: {refusal(one)}" for one in error.errors()]
             raise UsageError("\n".join(said)) from None

@@ -10,7 +10,7 @@ import typer
 from typer.exceptions import TyperException
 
 from codesign.cli import catalog, data, designs, spaces, studies, sweeps
-from codesign.complaints import in_words
+from codesign.complaints import refusal
 from codesign.errors import CodesignError, UsageError
 
 app = typer.Typer(
@@ -63,8 +63,7 @@ def _misused(error: TyperException, as_json: bool) -> int:
     code = int(getattr(error, "exit_code", UsageError.exit_code))
     refused = getattr(error.__cause__, "errors", None)  # of a schema, where a value was refused by one
     if refused is not None:
-        first = refused()[0]
-        error.message = in_words(first["type"], first["input"], first.get("ctx") or {}, first["msg"])
+        error.message = refusal(refused()[0])
     if as_json:
         return _complain(error.format_message() or "no command given", code, "UsageError", as_json)
     if hasattr(error, "show"):
