@@ -13,8 +13,8 @@ from codesign.catalog import Catalog, load_catalog
 from codesign.errors import CaseError, UsageError, nearest
 from codesign.resources import case_data
 
-#: kind of case -> module of this package with ``predict(rows, catalog) -> Predictions``
 MADE = ("case", "kind", "file", "metric", "class")  # columns that every case has or is given
+#: kind of case -> module of this package with ``predict(rows, catalog) -> Predictions``
 ADAPTERS: dict[str, str] = {
     "training": "training",
     "serving": "serving",

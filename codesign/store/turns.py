@@ -17,9 +17,8 @@ from pathlib import Path
 @contextlib.contextmanager
 def turn(log: Path, most_s: float) -> Iterator[None]:
     """Wait for one's turn, but no longer than this."""
-    try:
-        file = os.open(log, os.O_RDONLY)
-    except OSError:  # nobody wrote yet, or the file system has no such thing
+    file = _opened(log)
+    if file is None:
         yield
         return
     waiter = _Waiter(file)
@@ -28,6 +27,13 @@ def turn(log: Path, most_s: float) -> Iterator[None]:
         yield
     finally:
         waiter.leave()
+
+
+def _opened(log: Path) -> int | None:
+    try:
+        return os.open(log, os.O_RDONLY)
+    except OSError:  # nobody wrote yet, or the file system has no such thing
+        return None
 
 
 class _Waiter:

@@ -17,6 +17,7 @@ from codesign.study.policy import sampler_fault
 
 FORMAT = "codesign-study-1"
 _KINDS = ("choices", "float", "int")
+_WIDTHS = {"internal": "parameters", "values": "objectives", "constraints": "rules"}  # list of a trial -> of the study
 Count = Annotated[int, Field(ge=0)]
 Some = Annotated[int, Field(ge=1)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -71,7 +72,7 @@ class _Sampler(_Part):
 class _Study(_Part):
     name: str
     state: str = "paused"  # older files do not say
-    fidelity: str = "model"
+    fidelity: str = FIDELITY
     parent: str | None
     trials_total: Some
     space_name: str
@@ -178,9 +179,6 @@ def check_trials(path: Path, header: Mapping[str, Any], rows: Any) -> None:
         if key in seen:
             raise _refused(path, f"batches.{i}: batch {key[0]} from row {key[1]} stands there twice")
         seen.add(key)
-
-
-_WIDTHS = {"internal": "parameters", "values": "objectives", "constraints": "rules"}
 
 
 def _row_faults(row: Mapping[str, Any], described: Sequence[study_parameters.Parameter]) -> Iterator[str]:

@@ -62,15 +62,15 @@ def open_sweep(
         StudyError: it was begun with another question or other options, or the folder is another's.
         UsageError: it is new and nobody said how many points, or its folder cannot be written.
     """
-    found = SweepStore(store).find(name)
+    sweeps = SweepStore(store)
+    found = sweeps.find(name)
     if found is not None:
-        return _continued(store, problem, found, points_count, method, folder)
+        return _continued(sweeps, problem, found, points_count, method, folder)
     if points_count is None:
         raise UsageError(f"sweep {name!r} is new: say how many points, at least one")
     check_parameters(problem.parameters)
     path = store.database.path
     home = (folder or (Path(f"{path}.sweeps") if path is not None else Path(".codesign/sweeps"))) / name
-    sweeps = SweepStore(store)
     _claim(home.absolute(), sweeps.place)
     return sweeps.create(
         what(problem)
@@ -90,7 +90,7 @@ def open_sweep(
 
 
 def _continued(
-    store: Store,
+    sweeps: SweepStore,
     problem: Problem,
     found: SweepRecord,
     points_count: int | None,
@@ -108,7 +108,6 @@ def _continued(
         raise StudyError(
             f"sweep {name!r} is in {found.folder}, not in {folder / name}; name no folder, or another sweep"
         )
-    sweeps = SweepStore(store)
     sweeps.set_state(found, "running", "resumed", actor())
     return sweeps.get(name)
 

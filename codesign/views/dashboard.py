@@ -93,8 +93,8 @@ def application(storage_url: str, *, read_only: bool = True) -> Application:
     database = open_database(storage_url, create=False)
     url = database.url
     database.close()
-    shown: Any = _app
-    shown.get_pareto_front_trials = feasible_front
+    theirs: Any = _app
+    theirs.get_pareto_front_trials = feasible_front
     inner: Application = wsgi(cached_storage(url))
     return _reading_only(inner) if read_only else inner
 
@@ -197,7 +197,7 @@ def trial_note(study: StudyRecord, record: EvaluationRecord, name: str | None) -
     details = json.loads(record.details)
     lines = [f"# Trial {record.number} of {study.name}" + (f": {name}" if name else "")]
     lines += ["## Design", _table([{"parameter": k, "value": v} for k, v in json.loads(record.repaired).items()])]
-    details["values"] = {name: shown(name, value) for name, value in details.get("values", {}).items()}
+    details["values"] = {metric: shown(metric, value) for metric, value in details.get("values", {}).items()}
     if isinstance(binds := details.get("binds"), Mapping):  # what binds is for the answer, which prices resources
         details["shares of time"] = binds.get("shares")
     for key in ("values", "shares of time", "bill", "repairs", "violations"):

@@ -12,6 +12,7 @@ from codesign.metrics import has_value
 from codesign.units import unit_of
 
 Trial = Mapping[str, Any]
+_ROUNDED = 1.0 + 1e-9  # items of a bill add up to its total but for the last digits
 
 
 def shown(name: str, value: Any) -> str:
@@ -165,7 +166,7 @@ def _token_items(trial: Trial | None) -> dict[str, float]:
     """What each item adds to a million tokens; nothing where no token is delivered."""
     bill = (trial or {}).get("bill", [])
     items = {item["item"]: item["usd_per_mtok"] for item in bill}
-    return items if has_value("usd_per_mtok", sum(items.values()) * (1.0 + 1e-9)) else {}
+    return items if has_value("usd_per_mtok", sum(items.values()) * _ROUNDED) else {}
 
 
 def _total(items: Mapping[str, float]) -> str:

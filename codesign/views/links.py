@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from codesign.views.designs import Question, Row, question, unit_row
 
 LINKS = ("scale_up", "scale_out", "die_to_die")
 LENGTH = "length_m"
+LONGEST_M = 1e5  # of a length that somebody asks for
 BEYOND_RATIO = 1.25  # lengths swept over what the medium is made for
 STEPS = 17  # values of a number that no space narrows
 TABLE = ("length_m", "raw_rate_gbps", "goodput_gbps", "insertion_loss_db", "margin_db", "pre_fec_ber", "flit_loss_prob",
@@ -43,8 +43,6 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "energy [pJ/bit]": {"SerDes and medium": "energy_pj_per_bit"},
     "medium of one link [USD]": {"both ends": "medium_usd"},
 }
-
-
 STRAIGHT = ("rate per direction [Gb/s]",)  # a dead link has no rate, however small the number
 
 
@@ -134,8 +132,10 @@ def _known(which: str) -> str:
 
 
 def _positive(length_m: float) -> float:
-    if not 0.0 < length_m < 1e5:
-        raise UsageError(f"--length-m: a link is longer than 0 and shorter than 100 km; got {length_m:g}")
+    if not 0.0 < length_m < LONGEST_M:
+        raise UsageError(
+            f"--length-m: a link is longer than 0 and shorter than {LONGEST_M / 1000.0:g} km; got {length_m:g}"
+        )
     return length_m
 
 
@@ -195,7 +195,7 @@ def _swept(which: str, parameter: str) -> Parameter:
 
 def _values(chosen: Parameter, space: Space, catalog: Catalog) -> list[Value]:
     """What a parameter may be: as the space varies it, else all words, or steps between the bounds of the parameter."""
-    options: Any = space.vary.get(chosen.name)
+    options = space.vary.get(chosen.name)
     if isinstance(options, Choices):
         return list(options.choices)
     if chosen.is_word:
