@@ -20,7 +20,7 @@ from codesign.links import Choice, link_inputs, rack_cable_m
 from codesign.machines import attention_engine, gemm_engine, mla_engine
 from codesign.memories import MemoryChoice, column, memory_constants, memory_inputs
 from codesign.model.chip.chain import Chip, ChipInputs, chip
-from codesign.model.chip.power import PowerInputs, package_w, throttled_clock_frac
+from codesign.model.chip.power import Activity, PowerInputs, package_w, throttled_clock_frac
 from codesign.model.fabric.collectives import Fabric
 from codesign.model.fabric.tier import Exchange, Tier
 from codesign.model.kernels.attention import AttentionEngine
@@ -282,6 +282,11 @@ def _networks_of(candidates: Candidates, parts: Parts, catalog: Catalog, cluster
     return networks(candidates, catalog, parts.up_ports_count, port_gbps, cluster_count)
 
 
+def product_load(catalog: Catalog, dies: Chip, memory: MemorySystem, up: Link, up_ports_count: Numeric) -> Activity:
+    """The long product power limits are set on, its scale-up ports at work both ways."""
+    return gemm_activity(catalog, dies, memory, up.coding.raw_rate_gbps * up_ports_count * 2.0)
+
+
 def parts_of(candidates: Candidates, catalog: Catalog, watts_ratio: Numeric = 1.0) -> Parts:
     """Links first, because the chip has to carry them; then memory, dies, power and the clock it leaves.
 
@@ -299,8 +304,7 @@ def parts_of(candidates: Candidates, catalog: Catalog, watts_ratio: Numeric = 1.
     choice = chip_choice(candidates, up, out, up_ports, out_ports, devices)
     dies = chip(chip_inputs(catalog, choice))
     power = _rated(power_inputs(catalog, choice, dies, memory), watts_ratio)
-    rate_gbps = up.coding.raw_rate_gbps * up_ports * 2.0
-    load = gemm_activity(catalog, dies, memory, rate_gbps)
+    load = product_load(catalog, dies, memory, up, up_ports)
     clock = throttled_clock_frac(power, load)
     return Parts(
         up=up,

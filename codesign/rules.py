@@ -6,9 +6,10 @@ import numpy as np
 
 from codesign.candidates import Candidates
 from codesign.catalog import Catalog
-from codesign.hardware import Hardware
+from codesign.hardware import Hardware, product_load
 from codesign.jobs import columned
 from codesign.metrics import METRICS, Metrics, Rule, Violations, WorkloadResult
+from codesign.model.chip.power import package_w
 from codesign.model.link.chain import Link
 from codesign.networks import Networks
 from codesign.space import Serving, Space, Training
@@ -97,12 +98,9 @@ def _payload(payload: Array, protocols: list[str], catalog: Catalog) -> tuple[Ar
 
 def _floor_power(hardware: Hardware) -> Numeric:
     """Power of a long product at the lowest clock: above the cap no clock fits."""
-    from codesign.chips import gemm_activity
-    from codesign.model.chip.power import package_w
-
     own = hardware.own
-    rate = own.up.coding.raw_rate_gbps * own.up_ports_count * 2.0
-    return package_w(own.power, gemm_activity(hardware.catalog, own.chip, own.memory, rate), own.power.clock_floor_frac)
+    load = product_load(hardware.catalog, own.chip, own.memory, own.up, own.up_ports_count)
+    return package_w(own.power, load, own.power.clock_floor_frac)
 
 
 def workload_rules(result: WorkloadResult, work: Training | Serving) -> Violations:

@@ -9,9 +9,8 @@ import numpy as np
 from codesign.billing import bill_of, scenario_of, watts_of
 from codesign.candidates import Candidates
 from codesign.catalog import Catalog
-from codesign.chips import gemm_activity
 from codesign.evaluation import largest_job
-from codesign.hardware import Hardware, hardware
+from codesign.hardware import Hardware, hardware, product_load
 from codesign.metrics import Violations
 from codesign.rules import physical
 from codesign.space import Space
@@ -58,7 +57,7 @@ def traits(candidates: Candidates, space: Space, catalog: Catalog) -> tuple[dict
 
 def _usd_per_h(machines: Hardware, space: Space, catalog: Catalog) -> Numeric:
     own = machines.own
-    link_gbps = own.up.coding.raw_rate_gbps * own.up_ports_count * 2.0
-    watts = watts_of(gemm_activity(catalog, own.chip, own.memory, link_gbps), machines, catalog)
+    load = product_load(catalog, own.chip, own.memory, own.up, own.up_ports_count)
+    watts = watts_of(load, machines, catalog)
     bill, _ = bill_of(machines, machines.nets, watts, scenario_of(space.scenario), catalog)
     return bill.hourly.total_usd_per_h
