@@ -144,6 +144,15 @@ class Foreseer(Protocol):
         ...
 
 
+@runtime_checkable
+class Explainer(Protocol):
+    """A problem that can say more of a trial than it stored: displays and answers then say the same of what binds."""
+
+    def explained(self, trial: Mapping[str, Any]) -> dict[str, Any]:
+        """The trial with what binds it."""
+        ...
+
+
 def fidelity_of(problem: Problem) -> str:
     """How close to the truth a problem's values are, in one word: its attribute ``fidelity``, or ``model``.
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,6 @@ class Progress:
     left_s: float | None
     batch_index: int
     resumed_count: int
-
-
-@runtime_checkable
-class Explainer(Protocol):
-    """A problem that can say more of a trial than it stored: displays and answers then say the same of what binds."""
-
-    def explained(self, trial: Mapping[str, Any]) -> dict[str, Any]:
-        """The trial with what binds it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from codesign.study.fronts import excess
 from codesign.study.lifecycle import REQUESTS, open_study
 from codesign.study.liveness import INTERRUPTED, abandon, actor, dead, description
 from codesign.study.parameters import Value
-from codesign.study.problem_protocol import Problem, ProblemRecipe
-from codesign.study.progress import Explainer, Ledger, Progress, StudySummary, summarise
+from codesign.study.problem_protocol import Explainer, Problem, ProblemRecipe
+from codesign.study.progress import Ledger, Progress, StudySummary, summarise
 from codesign.study.samplers import Told
 from codesign.study.search import distribution_json, suggester
 from codesign.study.suggest import Search
