@@ -94,13 +94,12 @@ def read_export(path: Path) -> Export:
     return Export(header, *_restored(header, rows))
 
 
-def import_study(store: Store, found: Path | Export, new_name: str | None = None) -> StudyRecord:
-    """A study from a file that `export_study` wrote.
+def import_study(store: Store, read: Export, new_name: str | None = None) -> StudyRecord:
+    """A study from a file that `export_study` wrote and `read_export` checked.
 
     Raises:
-        StudyError: the file is not one of ours, or the name is taken.
+        StudyError: the name is taken.
     """
-    read = found if isinstance(found, Export) else read_export(found)
     known = {"fidelity": FIDELITY, "state": "paused", **read.header["study"]}  # older files do not say
     record = {key: known[key] for key in _KEPT} | {"name": new_name or known["name"]}
     described = [ParameterColumn(n, distribution_json(p)) for n, p in from_json(record["parameters"]).items()]

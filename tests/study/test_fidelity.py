@@ -14,7 +14,7 @@ from codesign.study import lifecycle
 from codesign.study.progress import summarise
 from codesign.study.run import run_study
 from codesign.study.sweep import promoted, run_sweep
-from codesign.study.transfer import export_study, import_study
+from codesign.study.transfer import export_study, import_study, read_export
 from tests.store.backends import plain_rows, sqlite_file
 from tests.study import toy
 
@@ -89,7 +89,7 @@ def test_files_carry_it_there_and_back(kind: str, tmp_path: Path) -> None:
         export_study(store, "toy", path)
         export_study(store, "toy", tmp_path / "toy.csv")
     with Store(two) as store:
-        assert import_study(store, path).fidelity == "simulator"
+        assert import_study(store, read_export(path)).fidelity == "simulator"
 
     assert fidelities(two, "toy") == {"simulator"}
     with pytest.raises(StudyError, match="fidelity was simulator, is model"):
@@ -107,11 +107,11 @@ def test_a_file_that_mixes_is_refused_whole_and_one_from_before_is_of_the_model(
     del data["study"]["fidelity"], data["study"]["state"]
     path.write_text(json.dumps(data))
     with Store(two) as store:
-        assert import_study(store, path, "old").fidelity == "model"
+        assert import_study(store, read_export(path), "old").fidelity == "model"
         data["trials"][3]["fidelity"] = "simulator"
         path.write_text(json.dumps(data))
         with pytest.raises(StudyError, match="'simulator' cannot stand beside values of 'model'"):
-            import_study(store, path)
+            import_study(store, read_export(path))
         assert not store.has_study("toy")
     assert plain_rows(two, "SELECT * FROM codesign_evaluation WHERE fidelity <> 'model'") == []
 
