@@ -116,12 +116,25 @@ def test_a_sweep_goes_on_as_begun_and_keeps_its_folder_to_itself(
         (["--method", "sobol"], "is by random, not sobol"),
         (["--out", "elsewhere"], "is in "),
         (["--points", "9"], "has 8 points, not 9"),
+        (["--chunk", "4"], "points a file, not 4"),
         (["--storage", "sqlite:///other.db"], "mine holds a sweep of "),
     ):
         assert run([*words, *more]) == 7
         assert says in capsys.readouterr().err
     assert run([*words, "--storage", "sqlite:///other.db", "--out", "elsewhere", "--points", "8"]) == 0
     assert {path: path.read_bytes() for path in (here / "sweeps" / "mine").iterdir()} == before
+
+
+def test_a_sweep_goes_on_from_a_folder_that_takes_none(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["sweep", "run", space(here), "--executor", "inline", "--storage", f"sqlite:///{here}/kept.db"]
+    assert run([*words, "--points", "8"]) == 0
+    elsewhere = here / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "sweeps").write_text("a file where the default folder would be")
+    monkeypatch.chdir(elsewhere)
+
+    assert run(words) == 0
+    assert list(elsewhere.iterdir()) == [elsewhere / "sweeps"]
 
 
 @pytest.mark.parametrize(

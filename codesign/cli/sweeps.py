@@ -22,7 +22,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the Parquet chunks; default: as begun, or sweeps.")
     ] = None,
-    chunk: Annotated[int, typer.Option(help="Candidates per chunk.")] = 16_384,
+    chunk: Annotated[int | None, typer.Option(help="Candidates per chunk; default: as begun, or 16384.")] = None,
     executor: Annotated[str, typer.Option(help="ray or inline.")] = "ray",
     workers: Annotated[int, typer.Option(help="Ray actors; 0: one per core.", min=0)] = 0,
     address: Annotated[str, typer.Option(help="Ray cluster: local, auto or HOST:PORT.")] = "local",

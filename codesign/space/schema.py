@@ -191,12 +191,12 @@ class Space(_Part):
     search: SearchPlan = SearchPlan()
     baselines: tuple[str, ...] | None = None
     mapping: dict[str, dict[str, Written]] | None = Field(default=None, description="pinned layout per workload")
-    _places: Places | None = PrivateAttr(default=None)
+    _places: Places = PrivateAttr(default=Places("", {}))
 
     @property
     def places(self) -> Places:
         """Where its keys stand, for complaints."""
-        return self._places or Places(self.name, {})
+        return self._places if self._places.name else Places(self.name, {})
 
     def read_from(self, places: Places) -> Self:
         """The space, knowing the file it was read from."""

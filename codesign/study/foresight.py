@@ -22,8 +22,9 @@ class Sight:
 
     def __init__(self, coding: Coding, foreseer: Foreseer | None, points: Array) -> None:
         self._coding, self._foreseer = coding, foreseer
+        self._low: Array = np.empty(0)
         _, traits = self._foreseen(points)
-        self._low: Array = traits.min(axis=0)
+        self._low = traits.min(axis=0)
         self._spread: Array = np.maximum(traits.max(axis=0) - self._low, _LEAST_SPREAD)
         self.coordinates = self._joined(points, traits)
         self.ordered = np.concatenate([coding.ordered, np.ones(traits.shape[1], dtype=bool)])
@@ -34,8 +35,8 @@ class Sight:
         return buildable, self._joined(points, traits)
 
     def _foreseen(self, points: Array) -> tuple[NDArray[np.bool_], Array]:
-        if self._foreseer is None:
-            return np.ones(len(points), dtype=bool), np.empty((len(points), 0))
+        if self._foreseer is None or not len(points):
+            return np.ones(len(points), dtype=bool), np.empty((len(points), len(self._low)))
         found = self._foreseer.foreseen(self._coding.columns(self._coding.decode(points)))
         return found.buildable, found.traits
 

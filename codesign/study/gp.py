@@ -98,7 +98,7 @@ class GpSampler:
         aims = _aims(told, sight, _weights(rng, told.costs.shape[1], count))
         pool, seen = self._pool(rng, points, sight, aims[::_AIMS_ALIKE])
         chosen: list[int] = []
-        for j in range(count):
+        for j in range(min(count, len(pool))):
             aim = aims[j % len(aims)]
             for i in chosen if len(aims) > 1 else chosen[-1:]:
                 aim.model.suppose(seen[i])
@@ -108,23 +108,28 @@ class GpSampler:
         return np.asarray(pool[chosen])
 
     def _pool(self, rng: np.random.Generator, points: Array, sight: Sight, leads: list[_Aim]) -> tuple[Array, Array]:
-        """Untried points that can be built and promise most, bred over generations from the best; with coordinates."""
+        """Untried points that promise most, bred over generations from the best; with coordinates.
+
+        Of points that can be built, where any can; none or few where hardly any is left to try.
+        """
         share = -(-_PARENTS // len(leads))
         parents = np.concatenate([points[np.argsort(lead.targets, kind="stable")[:share]] for lead in leads])
         pool, seen = np.empty((0, points.shape[1])), np.empty((0, len(sight.ordered)))
-        taken = set(self._seen)
+        can, taken = np.empty(0, dtype=bool), set(self._seen)
         for generation in range(_GENERATIONS):
             more = self._bred(rng, parents, _BRED, _LATER_RATES if generation else _RATES)
             if not generation:
                 more[:_FREE] = rng.random((_FREE, points.shape[1]))
             more = self._untried(more, taken)
             buildable, coordinates = sight(more)
-            kept = buildable if len(pool) or buildable.any() else ~buildable
-            pool, seen = np.concatenate([pool, more[kept]]), np.concatenate([seen, coordinates[kept]])
-            if len(pool):
-                parents = pool[_promising(leads, seen, (max(_BOLDNESS),), _HEIRS)]
-        best = _promising(leads, seen, (min(_BOLDNESS), max(_BOLDNESS)), _KEPT)
-        return pool[best], seen[best]
+            pool, seen = np.concatenate([pool, more]), np.concatenate([seen, coordinates])
+            can = np.concatenate([can, buildable])
+            live = np.flatnonzero(can if can.any() else ~can)
+            if len(live):
+                parents = pool[live[_promising(leads, seen[live], (max(_BOLDNESS),), _HEIRS)]]
+        if len(live):
+            live = live[_promising(leads, seen[live], (min(_BOLDNESS), max(_BOLDNESS)), _KEPT)]
+        return pool[live], seen[live]
 
     def _untried(self, points: Array, taken: set[bytes]) -> Array:
         """Points as parameters allow them, each once and none that is taken; they are taken from now on."""

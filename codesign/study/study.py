@@ -352,7 +352,7 @@ def sweep(
     method: str | None = None,
     name: str | None = None,
     folder: Path | None = None,
-    chunk: int = 16_384,
+    chunk: int | None = None,
     executor: str = "inline",
     workers: int = 0,
     address: str = "local",
@@ -371,11 +371,13 @@ def sweep(
     recipe = recipe_of(str(space))
     label = name or recipe().name
     target = f"{label}_promoted"
-    check_options(label, points, method, chunk, folder or Path("sweeps"))
-    check_name("study", target)
-    pool = pool_of(executor, workers, address)
     if not _has_sweep(storage, label):
-        points, folder = points or 100_000, folder or Path("sweeps")
+        check_name("sweep", label)
+        points, folder = 100_000 if points is None else points, folder or Path("sweeps")
+    check_options(label, points, method, chunk, folder)
+    if promote:
+        check_name("study", target)
+    pool = pool_of(executor, workers, address)
     summary = run_sweep(
         recipe,
         storage,

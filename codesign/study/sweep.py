@@ -89,7 +89,7 @@ def run_sweep(
     *,
     points_count: int | None = None,
     method: str | None = None,
-    chunk_count: int = 16_384,
+    chunk_count: int | None = None,
     folder: Path | None = None,
     pool: Pool | None = None,
     on_progress: Callable[[SweepProgress], None] | None = None,
@@ -102,7 +102,7 @@ def run_sweep(
         name: Name of the sweep.
         points_count: How many candidates, a billion at most; needed once. A grid that is smaller is done whole.
         method: ``grid``, ``random`` or ``sobol``; default: as begun, or sobol.
-        chunk_count: Candidates per file and per piece of work.
+        chunk_count: Candidates per file and per piece of work; default: as begun, or 16,384.
         folder: Where sweeps go, each in a folder of its name; default: beside the SQLite file, or
             ``.codesign/sweeps``.
         pool: Workers; this process if not given. It is closed at the end.

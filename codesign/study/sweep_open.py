@@ -18,23 +18,24 @@ from codesign.study.screen import METHODS
 
 MOST_POINTS = 10**9
 MOST_CHUNK = 2**20
+_CHUNK = 16_384  # points a file where nobody said
 MOST_FILES = 10**5
 _OWNER = "_database"  # readers of Parquet folders skip names that begin so
 
 
 def check_options(
-    name: str, points_count: float | None, method: str | None, chunk_count: int, folder: Path | None
+    name: str, points_count: float | None, method: str | None, chunk_count: int | None, folder: Path | None
 ) -> None:
     """Refuse options no sweep can have.
 
     Raises:
         UsageError: names the option, what it got and what it wanted.
     """
-    check_name("sweep", name)
     if method is not None and method not in METHODS:
         raise UsageError(f"no sweep method {method!r}{nearest(method, METHODS)}")
     if points_count is not None and not (1 <= points_count <= MOST_POINTS and points_count == math.floor(points_count)):
         raise UsageError(f"points: wanted a whole number from 1 to {MOST_POINTS:,}; got {points_count:g}")
+    chunk_count = _CHUNK if chunk_count is None else chunk_count
     if not 1 <= chunk_count <= MOST_CHUNK:
         raise UsageError(f"chunk: wanted a whole number from 1 to {MOST_CHUNK:,}; got {chunk_count:,}")
     files = math.ceil((points_count or 0) / chunk_count)
@@ -53,7 +54,7 @@ def open_sweep(
     name: str,
     points_count: int | None,
     method: str | None,
-    chunk_count: int,
+    chunk_count: int | None,
     folder: Path | None,
 ) -> SweepRecord:
     """The sweep of this name, taken up again, or a new one with a folder that no other has.
@@ -65,7 +66,8 @@ def open_sweep(
     sweeps = SweepStore(store)
     found = sweeps.find(name)
     if found is not None:
-        return _continued(sweeps, problem, found, points_count, method, folder)
+        return _continued(sweeps, problem, found, points_count, method, chunk_count, folder)
+    check_name("sweep", name)
     if points_count is None:
         raise UsageError(f"sweep {name!r} is new: say how many points, at least one")
     check_parameters(problem.parameters)
@@ -82,7 +84,7 @@ def open_sweep(
             "seed": problem.seed,
             "method": method or "sobol",
             "points_count": min(points_count, _most(problem, method or "sobol")),
-            "chunk_count": chunk_count,
+            "chunk_count": chunk_count or _CHUNK,
             "folder": str(home.absolute()),
         },
         actor(),
@@ -95,6 +97,7 @@ def _continued(
     found: SweepRecord,
     points_count: int | None,
     method: str | None,
+    chunk_count: int | None,
     folder: Path | None,
 ) -> SweepRecord:
     name = found.name
@@ -104,6 +107,8 @@ def _continued(
         raise StudyError(f"sweep {name!r} is by {found.method}, not {method}; give another name")
     if points_count is not None and min(points_count, _most(problem, found.method)) != found.points_count:
         raise StudyError(f"sweep {name!r} has {found.points_count} points, not {points_count}; give another name")
+    if chunk_count is not None and chunk_count != found.chunk_count:
+        raise StudyError(f"sweep {name!r} has {found.chunk_count} points a file, not {chunk_count}; give another name")
     if folder is not None and (folder / name).absolute() != Path(found.folder):
         raise StudyError(
             f"sweep {name!r} is in {found.folder}, not in {folder / name}; name no folder, or another sweep"

@@ -3,7 +3,7 @@
 import pytest
 
 from codesign.errors import SpaceError
-from codesign.space import Choices, Range, parse_space
+from codesign.space import Choices, Range, Space, parse_space
 
 GOOD = """\
 name: links
@@ -27,6 +27,12 @@ def test_a_good_space_loads() -> None:
     assert space.vary["second_tier_gb"] == Range(low=16, high=512, log=True)
     assert space.fix == {"cooling": "liquid"}
     assert space.objectives == {"usd_per_mtok": "minimize"}
+
+
+def test_a_space_is_its_content_wherever_it_was_read() -> None:
+    space = parse_space(GOOD)
+
+    assert space == Space.model_validate(space.model_dump()) == parse_space("\n" + GOOD)
 
 
 @pytest.mark.parametrize(

@@ -136,3 +136,21 @@ def test_the_best_of_a_space_tried_whole_is_found_by_a_small_part_of_it() -> Non
             search.observe(Told(internal, answer.values[at], violation[at]), None)
             best = min(best, answer.values[at][violation[at] <= 0.0].min(initial=np.inf))
         assert best == least
+
+
+@pytest.mark.parametrize("batch", [4, 8, 16])
+def test_a_small_space_is_tried_to_its_last_design(batch: int) -> None:
+    whole = recipe_of("training_dense")()
+    vary = {name: whole.space.vary[name] for name in ("memory_kind", "memory_stacks_count")}
+    problem = SpaceProblem(whole.space.model_copy(update={"vary": vary}), whole.space_text, whole.catalog)
+    coding = Coding(problem.parameters)
+    spec = resolve("gp", coding, 1, 100, batch)
+    search = Search(coding, suggester(spec, coding, 0, batch, problem.objectives, problem), 0, batch, np.empty((0, 2)))
+    tried: list[bytes] = []
+    for index in range(-(-33 // batch) + 1):
+        internal, _ = search.ask(index)
+        tried += coding.keys(internal)
+        answer = problem.evaluate(coding.rows(internal)) if len(internal) else None
+        if answer is not None:
+            search.observe(Told(internal, answer.values, excess(answer.constraints)), None)
+    assert len(tried) == len(set(tried)) == 33
