@@ -17,7 +17,8 @@ from codesign.rules import PHYSICAL
 from codesign.space import Range, load_space, shipped_spaces
 from codesign.store.repository import Store
 from codesign.study.coding import Coding
-from codesign.study.problem import SpaceProblem, SpaceRecipe, recipe_of, sample_feasibility
+from codesign.study.feasibility import sample_feasibility
+from codesign.study.problem import SpaceProblem, SpaceRecipe, recipe_of
 from codesign.study.run import run_study
 from codesign.study.screen import Range as Span
 from codesign.study.screen import points

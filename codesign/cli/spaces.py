@@ -36,7 +36,7 @@ def check(
     if not asked.space.vary:
         _design(asked.evaluated().details(0), asked.space.name, as_json)
         return
-    from codesign.study.problem import sample_feasibility
+    from codesign.study.feasibility import sample_feasibility
 
     report = sample_feasibility(file, samples)
     if as_json:

@@ -32,7 +32,7 @@ def run(
 ) -> int:
     """Screen candidates on an index range into Parquet chunks; a second call finishes what is missing."""
     from codesign.cli.progress import sweep_progress
-    from codesign.study.study import sweep
+    from codesign.study.sweeping import sweep
 
     with sweep_progress(quiet=as_json) as report:
         summary = sweep(

@@ -19,12 +19,11 @@ from codesign.catalog.platforms import load_platform, load_platforms
 from codesign.errors import SpaceError, nearest
 from codesign.evaluation import check_question, evaluate, physical_violations, rules_of
 from codesign.jsons import dump
-from codesign.metrics import METRICS, Violations
+from codesign.metrics import METRICS
 from codesign.parameters import BY_NAME
 from codesign.shadow import explained, shadow
 from codesign.space import Choices, Fault, Range, Space, load_space, parse_space, shipped_spaces
 from codesign.study import parameters as study_parameters
-from codesign.study.coding import Coding
 from codesign.study.policy import sampler_fault
 from codesign.study.problem_protocol import Direction, Evaluated, Foreseen
 from codesign.study.repair import Change, Row, repair
@@ -230,32 +229,6 @@ def recipe_of(name_or_path: str) -> SpaceRecipe:
         raise SpaceError(f"{space.name}: nothing under vary; a design file is for `codesign evaluate`")
     path = shipped_spaces().get(name_or_path, Path(name_or_path))
     return SpaceRecipe(path.read_text(encoding="utf-8"), path.name)
-
-
-def sample_feasibility(name_or_path: str, samples: int, seed: int = 0) -> dict[str, Any]:
-    """Check a space; what share of uniform samples can be built, as asked and after repair, and which rules bind."""
-    problem = recipe_of(name_or_path)()
-    coding = Coding(problem.parameters)
-    unit = np.random.default_rng(seed).random((samples, len(coding.names)))
-    rows = [dict(row) for row in coding.rows(coding.decode(unit))]
-    asked = physical_violations(assemble_rows(rows, problem.space), problem.space, problem.catalog)
-    repaired, _ = problem._repair(rows)
-    found = evaluate(assemble_rows(repaired, problem.space), problem.space, problem.catalog).violations
-    return {
-        "space": problem.name,
-        "parameters": len(problem.parameters),
-        "samples": samples,
-        "feasible_as_asked_frac": float(asked.feasible().mean()),
-        "feasible_frac": float(found.feasible().mean()),
-        "refusals_as_asked": _broken(asked),
-        "refusals": _broken(found),
-    }
-
-
-def _broken(found: Violations) -> dict[str, int]:
-    """How many rows break each rule, rules that none breaks left out."""
-    counts = (found.excess > 0.0).sum(axis=1)
-    return {rule.name: int(n) for rule, n in zip(found.rules, counts, strict=True) if n}
 
 
 @cache

@@ -12,19 +12,16 @@ from codesign.space import shipped_spaces
 from codesign.store.migrate import has_database
 from codesign.store.names import check_name
 from codesign.store.repository import Store
-from codesign.store.sweeps import SweepStore
 from codesign.study.coding import Coding
 from codesign.study.edges import edges
-from codesign.study.executor import Executor, InlineExecutor, InlinePool
 from codesign.study.lifecycle import copy_study, request
 from codesign.study.lifecycle import list_studies as listed
-from codesign.study.lineage import lineage, parent_sweep
+from codesign.study.lineage import lineage
 from codesign.study.liveness import INTERRUPTED, actor
+from codesign.study.placing import executor_of
 from codesign.study.problem import SpaceRecipe, recipe_of
 from codesign.study.progress import Progress, TrialView, counting, summarise, views
 from codesign.study.run import EXHAUSTED, run_study
-from codesign.study.sweep import promoted, run_sweep
-from codesign.study.sweep_open import check_options
 from codesign.study.transfer import export_study, import_study, read_export
 
 DEFAULT_STORAGE = "sqlite:///codesign.db"
@@ -303,27 +300,6 @@ def _has_study(storage: str, name: str) -> bool:
         return store.has_study(name)
 
 
-def _has_sweep(storage: str, name: str) -> bool:
-    if not has_database(storage):
-        return False
-    with Store(storage) as store:
-        return SweepStore(store).find(name) is not None
-
-
-def executor_of(name: str, workers: int, address: str) -> Executor:
-    """Inline, or Ray actors on a cluster of its own or at an address.
-
-    Raises:
-        UsageError: another name.
-    """
-    pool = pool_of(name, workers, address)
-    if isinstance(pool, InlinePool):
-        return InlineExecutor()
-    from codesign.study.workers import RayExecutor
-
-    return RayExecutor(pool)
-
-
 def _trial(view: TrialView) -> dict[str, Any]:
     """The documented TRIAL JSON."""
     return {"number": view.number, "name": view.name, "asked": dict(view.asked), **view.details}
@@ -343,74 +319,3 @@ def _dtype(rows: list[dict[str, Any]], name: str) -> type:
     if all(isinstance(value, int) for value in values):
         return np.int64
     return np.float64 if all(isinstance(value, int | float) for value in values) else object
-
-
-def sweep(
-    space: str | Path,
-    points: float | None = None,
-    *,
-    method: str | None = None,
-    name: str | None = None,
-    folder: Path | None = None,
-    chunk: int | None = None,
-    executor: str = "inline",
-    workers: int = 0,
-    address: str = "local",
-    promote: int = 0,
-    storage: str = DEFAULT_STORAGE,
-    on_progress: Callable[[Any], None] | None = None,
-) -> dict[str, Any]:
-    """Screen a space without a sampler; finish what a former call left; perhaps promote the best into a study.
-
-    What is not given is as it was begun; of a new sweep 100,000 points by sobol, in the folder ``sweeps``.
-
-    Raises:
-        UsageError: an option no sweep can have; nothing was written.
-        StudyError, StoreError, ExecutorError: see their messages. Finished chunks stay.
-    """
-    recipe = recipe_of(str(space))
-    label = name or recipe().name
-    target = f"{label}_promoted"
-    if not _has_sweep(storage, label):
-        check_name("sweep", label)
-        points, folder = 100_000 if points is None else points, folder or Path("sweeps")
-    check_options(label, points, method, chunk, folder)
-    if promote:
-        check_name("study", target)
-    pool = pool_of(executor, workers, address)
-    summary = run_sweep(
-        recipe,
-        storage,
-        label,
-        points_count=None if points is None else int(points),
-        method=method,
-        chunk_count=chunk,
-        folder=folder,
-        pool=pool,
-        on_progress=on_progress,
-    )
-    if summary.reason == INTERRUPTED:
-        raise KeyboardInterrupt
-    found = promote > 0 and summary.feasible_count > 0
-    if found:
-        with Store(storage) as store:
-            first = promoted(store, label, promote)
-        total = recipe().space.search.trials + len(first)
-        run_study(recipe, storage, target, trials_total=total, first_rows=first, parent=parent_sweep(label))
-    objectives = dict(recipe().space.objectives)
-    return asdict(summary) | {"objectives": objectives, "promoted_to": target if found else None}
-
-
-def pool_of(name: str, workers: int, address: str) -> Any:
-    """Workers of a sweep, by the name of the executor.
-
-    Raises:
-        UsageError: another name.
-    """
-    if name == "inline":
-        return InlinePool()
-    if name == "ray":
-        from codesign.study.workers import RayPool
-
-        return RayPool(workers or None, address=address)
-    raise UsageError(f"no executor {name!r}; valid: inline, ray")
