@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codesign.catalog import Catalog
-from codesign.hardware import Hardware
+from codesign.hardware import Hardware, up_port_lanes_count
 from codesign.metrics import WorkloadResult
 from codesign.model.fabric.synchronisation import Barriers, synchronisation
 from codesign.model.reliability import Availability, Components, FailureRates, Repair, availability
@@ -102,6 +102,6 @@ def _barriers(work: Training | Serving, result: WorkloadResult, hardware: Hardwa
         retry_prob=np.where(flits > 0.0, np.minimum(1.0 - lossless, ALMOST_SURE), 0.0),
         retry_ns=own.up.transfer.retry_delay_ns,
         degraded_prob=np.asarray(own.up.silicon.degraded_loss_frac),
-        degraded_frac=1.0 / np.maximum(hardware.candidates.numbers("scale_up_port_lanes_count"), 2.0),
+        degraded_frac=1.0 / np.maximum(up_port_lanes_count(hardware.candidates), 2.0),
         **spread,
     )

@@ -355,9 +355,13 @@ def picked(struct: S, rows: Any) -> S:
 
 
 def up_ports_count(candidates: Candidates) -> Array:
-    """Ports the scale-up lanes make, at least one."""
-    lanes = candidates.numbers("scale_up_lanes_count") / candidates.numbers("scale_up_port_lanes_count")
-    return np.maximum(np.floor(lanes), 1.0)
+    """Whole ports the scale-up lanes make; lanes that fill none are not built."""
+    return np.floor(candidates.numbers("scale_up_lanes_count") / up_port_lanes_count(candidates))
+
+
+def up_port_lanes_count(candidates: Candidates) -> Array:
+    """Lanes of a scale-up port, no more than the accelerator has."""
+    return np.minimum(candidates.numbers("scale_up_port_lanes_count"), candidates.numbers("scale_up_lanes_count"))
 
 
 def out_ports_count(candidates: Candidates) -> Array:
@@ -371,12 +375,13 @@ def link_choices(candidates: Candidates, catalog: Catalog, prefix: str) -> Mappi
     choices |= {name: candidates.numbers(f"{prefix}_{name}") for name in LINK_NUMBERS}
     spare = candidates.numbers(f"{prefix}_spare_lanes_count")
     if prefix == "scale_up":
-        choices["lanes_count"] = candidates.numbers("scale_up_port_lanes_count")
+        choices["lanes_count"] = up_port_lanes_count(candidates)
         choices["spare_lanes_count"] = np.floor(spare / up_ports_count(candidates))
         choices["length_m"] = scale_up_length_m(candidates, catalog)
     else:
-        lane = candidates.numbers("scale_out_lane_rate_gbps")
-        choices["lanes_count"] = np.maximum(np.ceil(candidates.numbers("nic_rate_gbps") / lane), 1.0)
+        nic = candidates.numbers("nic_rate_gbps")
+        lanes = np.maximum(np.ceil(nic / candidates.numbers("scale_out_lane_rate_gbps")), 1.0)
+        choices["lanes_count"], choices["lane_rate_gbps"] = lanes, nic / lanes  # a port is no faster than its card
         choices["spare_lanes_count"] = spare
         choices["hops_count"] = 2.0 * candidates.numbers("scale_out_tiers_count") - 1.0
         choices["length_m"] = np.full(len(candidates), catalog.value("link_defaults", "link", "scale_out_m"))

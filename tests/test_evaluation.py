@@ -181,9 +181,10 @@ def test_a_lane_faster_than_the_fitted_range_cannot_be_built(network: str) -> No
     asked = load_space("training_dense")
     lanes: tuple[tuple[float, Value], ...] = ((448.0, "pam4"), (300.0, "nrz"), (448.0, "nrz"))
     rows: list[dict[str, Value]] = [
-        {f"{network}_lane_rate_gbps": rate, f"{network}_modulation": code, f"{network}_medium": "co_packaged_optics"}
+        {f"{network}_lane_rate_gbps": rate, f"{network}_modulation": code, f"{network}_medium": "co_packaged_optics",
+         "nic_rate_gbps": 4.0 * rate}
         for rate, code in lanes
-    ]
+    ]  # fmt: skip
     found = evaluate(assemble_rows(rows, asked), asked, catalog())
     excess = found.violations.excess[[r.name for r in found.violations.rules].index(f"{network}_symbol_rate")]
     assert excess[0] <= 0.0 < excess[1] < excess[2]
