@@ -34,6 +34,18 @@ class Watts:
     peak_w: Array
 
 
+def allowed_w(hardware: Hardware) -> Numeric:
+    """Watts that power and cooling allow a package."""
+    return np.minimum(hardware.own.power.power_cap_w, hardware.own.power.cooling_cap_w)
+
+
+def fed_as(hardware: Hardware, other: Hardware) -> Hardware:
+    """Machines under the caps of others, at the clock that those leave."""
+    caps = {name: getattr(other.own.power, name) for name in ("power_cap_w", "cooling_cap_w")}
+    power = replace(hardware.own.power, **caps)
+    return replace(hardware, own=replace(hardware.own, power=power, clock_frac=other.own.clock_frac))
+
+
 def activity_of(result: WorkloadResult, hardware: Hardware, work: Training | Serving) -> Activity:
     """What one workload does each second: arithmetic from its tokens, bytes from its parts of time.
 
@@ -86,10 +98,9 @@ def speed_under_cap(activity: Activity, hardware: Hardware) -> Array:
     rates, so what exceeds the cap slows the rates in proportion.
     """
     own, clock = hardware.own, hardware.own.clock_frac
-    cap_w = np.minimum(own.power.power_cap_w, own.power.cooling_cap_w)
     still_w = package_w(own.power, _scaled(activity, 0.0 * clock, clock), clock)
     busy_w = package_w(own.power, _scaled(activity, 1.0 + 0.0 * clock, clock), clock)
-    room = (cap_w - still_w) / np.maximum(busy_w - still_w, 1e-9)
+    room = (allowed_w(hardware) - still_w) / np.maximum(busy_w - still_w, 1e-9)
     return np.broadcast_to(np.clip(room, SLOWEST_FRAC, 1.0), (len(hardware),))
 
 
@@ -114,8 +125,11 @@ def throttled(result: WorkloadResult, hardware: Hardware, work: Training | Servi
     )
 
 
-def watts_of(activity: Activity, hardware: Hardware, catalog: Catalog) -> Watts:
-    """Power under one activity, with the host's share, the media's own power and the losses of the supply."""
+def watts_of(activity: Activity, hardware: Hardware, catalog: Catalog, given_w: Numeric = 0.0) -> Watts:
+    """Power under one activity, with the host's share, the media's own power and the losses of the supply.
+
+    ``given_w`` of the caps are allowed but not provided for: they are drawn, and nothing is built for them.
+    """
     own, clock = hardware.own, hardware.own.clock_frac
     media_w = own.up.silicon.medium_power_w * own.up_ports_count + own.out.silicon.medium_power_w * own.out_ports_count
     buffers_w = (
@@ -125,15 +139,13 @@ def watts_of(activity: Activity, hardware: Hardware, catalog: Catalog) -> Watts:
     drawn = package_w(own.power, _scaled(activity, 1.0 + 0.0 * clock, clock), clock)
     package = np.asarray(drawn + buffers_w, dtype=np.float64)
     still = package_w(own.power, _scaled(activity, 0.0 * clock, clock), clock)
-    cap = np.minimum(own.power.power_cap_w, own.power.cooling_cap_w)
+    built_for_w = np.maximum(allowed_w(hardware) - given_w, package - given_w)
 
     def board(package_w: Numeric) -> Array:
         watts = board_w(package_w, accessory_w + media_w, 1.0)  # supply losses are the bill's
         return np.broadcast_to(np.asarray(watts, dtype=np.float64), (len(hardware),))
 
-    return Watts(
-        np.broadcast_to(package, (len(hardware),)), board(package), board(still), board(np.maximum(cap, package))
-    )
+    return Watts(np.broadcast_to(package, (len(hardware),)), board(package), board(still), board(built_for_w))
 
 
 def scenario_of(said: SpaceScenario) -> Scenario:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from codesign.availability import Sustained, sustained
-from codesign.billing import Watts, activity_of, bill_of, scenario_of, throttled, watts_of
+from codesign.billing import Watts, activity_of, allowed_w, bill_of, fed_as, scenario_of, throttled, watts_of
 from codesign.candidates import Candidates, space_faults
 from codesign.catalog import Catalog
 from codesign.catalog.models import load_models
@@ -60,6 +60,7 @@ def evaluate(candidates: Candidates, space: Space, catalog: Catalog) -> Evaluati
 def evaluate_machines(machines: Hardware, space: Space, catalog: Catalog, billed: Hardware | None = None) -> Evaluation:
     """The same from hardware; ``billed`` is what is paid for where that is not what runs (`codesign.shadow`)."""
     paid = machines if billed is None else billed
+    fed = machines if billed is None else fed_as(paid, machines)
     nets = paid.nets
 
     offload = may_offload(space)
@@ -69,16 +70,14 @@ def evaluate_machines(machines: Hardware, space: Space, catalog: Catalog, billed
         else serving_result(name, work, machines, _pinned(space, name), catalog)
         for name, work in space.workloads.items()
     )
-    results = tuple(
-        throttled(result, paid, work) for work, result in zip(space.workloads.values(), mapped, strict=True)
-    )
+    results = tuple(throttled(result, fed, work) for work, result in zip(space.workloads.values(), mapped, strict=True))
     held = tuple(
         sustained(work, result, paid, nets, catalog)
         for work, result in zip(space.workloads.values(), results, strict=True)
     )
 
     watts = tuple(
-        watts_of(activity_of(result, paid, work), paid, catalog)
+        watts_of(activity_of(result, paid, work), fed, catalog, allowed_w(fed) - allowed_w(paid))
         for work, result in zip(space.workloads.values(), results, strict=True)
     )
     mixed = mixed_watts(watts, space)

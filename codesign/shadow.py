@@ -1,7 +1,8 @@
 """What binds next, in numbers: every resource a little better at no cost, the design mapped again.
 
 The perturbed machines are further rows of the same batch, so the answer costs about one evaluation. Only what runs is
-perturbed; what is paid for (silicon, memory, links, switches) stays that of the design.
+perturbed; what is paid for (silicon, memory, links, switches, supply and cooling) stays that of the design, and the
+electricity is that of what runs.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,8 @@ import numpy as np
 from codesign.candidates import Candidates
 from codesign.catalog import Catalog
 from codesign.evaluation import Evaluation, evaluate_machines, largest_job
-from codesign.hardware import Hardware, Parts, hardware
+from codesign.hardware import Hardware, Parts, hardware, product_load
+from codesign.model.chip.power import throttled_clock_frac
 from codesign.space import Serving, Space
 from codesign.units import Array
 
@@ -48,8 +50,20 @@ def _latency(name: str) -> Callable[[Parts, Array], Parts]:
     return change
 
 
-#: Resource -> the hardware with that resource better by a ratio above one per row.
+def _power(machines: Hardware, ratio: Array) -> Hardware:
+    """More watts under both caps, and the clock that they leave."""
+    p = machines.own
+    caps = {name: getattr(p.power, name) * ratio for name in ("power_cap_w", "cooling_cap_w")}
+    power = replace(p.power, **caps)
+    load = product_load(machines.catalog, p.chip, p.memory, p.up, p.up_ports_count)
+    clock = np.where(ratio > 1.0, throttled_clock_frac(power, load), p.clock_frac)
+    return replace(machines, own=replace(p, power=power, clock_frac=clock))
+
+
+#: Resource -> the hardware with that resource better by a ratio above one per row; watts come first, for the clock they
+#: leave is that of the design's own dies, not of faster ones.
 RESOURCES: Mapping[str, Callable[[Hardware, Array], Hardware]] = {
+    "power": _power,
     "compute peak": _parts(_compute),
     "memory rate": _parts(_memory("peak_rate_gbps")),
     "memory capacity": _parts(_memory("capacity_bytes")),
@@ -64,8 +78,9 @@ RESOURCES: Mapping[str, Callable[[Hardware, Array], Hardware]] = {
 
 def perturbed(machines: Hardware, ratios: Mapping[str, Array]) -> Hardware:
     """Hardware with some resources better, each by its own ratio on every row."""
-    for name, ratio in ratios.items():
-        machines = RESOURCES[name](machines, ratio)
+    for name in RESOURCES:
+        if name in ratios:
+            machines = RESOURCES[name](machines, ratios[name])
     return machines
 
 

@@ -238,6 +238,37 @@ def test_shadow_prices_are_rows_of_one_batch_and_leave_the_design_as_it_is() -> 
     assert -10.0 < prices[0][0]["change_pct"] < -3.0  # ten per cent of peak cannot give more than ten per cent
 
 
+def test_more_watts_are_worth_what_the_design_gains_under_a_higher_cap_at_its_own_price() -> None:
+    """What is built for the watts stays that of the design; they are drawn, so the electricity is that of more."""
+    asked = load_space("training_dense")
+    tight: list[dict[str, Value]] = [
+        {"cooling": "liquid", "power_cap_w": 500.0},
+        {"cooling": "liquid", "power_cap_w": 800.0, "compute_scale_frac": 2.0, "compute_dies_count": 2},
+    ]
+    one = assemble_rows(tight, asked)
+    raised = assemble_rows([row | {"power_cap_w": float(row["power_cap_w"]) * 1.1} for row in tight], asked)
+    found, prices = shadow(one, asked, catalog())
+    assert text(found, 0) == text(evaluate(one, asked, catalog()), 0)
+    more = evaluate(raised, asked, catalog())
+    for i in range(len(tight)):
+        assert found.hardware.own.clock_frac[i] < 1.0  # throttled by its cap
+        before, after = found.details(i), more.details(i)
+        energy = [next(e["usd_per_h"] for e in d["bill"] if e["item"] == "energy") for d in (before, after)]
+        per_h = before["metrics"]["usd_per_h"]
+        tokens = after["metrics"]["tokens_per_s"] / before["metrics"]["tokens_per_s"]
+        expected = 100.0 * ((per_h + energy[1] - energy[0]) / per_h / tokens - 1.0)
+        told = {entry["resource"]: entry["change_pct"] for entry in prices[i]}
+        assert told["power"] < -2.0
+        assert told["power"] == pytest.approx(expected, abs=0.1)  # of points: people and spares follow the electricity
+        assert prices[i][1]["resource"] == "power"  # the second resource, after arithmetic
+
+
+def test_watts_that_nothing_draws_are_worth_nothing() -> None:
+    asked = load_space("training_dense")
+    _, prices = shadow(assemble_rows([{"cooling": "liquid", "power_cap_w": 1800.0}], asked), asked, catalog())
+    assert next(e["change_pct"] for e in prices[0] if e["resource"] == "power") == pytest.approx(0.0, abs=1e-9)
+
+
 # ------------------------------------------------------------------------------------ scale-up domain size (law 4)
 
 

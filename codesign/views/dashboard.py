@@ -203,6 +203,7 @@ def trial_note(study: StudyRecord, record: EvaluationRecord, name: str | None) -
     for key in ("values", "shares of time", "bill", "repairs", "violations"):
         if details.get(key):
             lines += [f"## {key.capitalize()}", _markdown(details[key])]
+    lines.append(f"What binds, watts among it: `codesign study show {study.name} --trial {record.number}`.")
     for waterfall_of, rows in _named_lists(details, "waterfall"):
         lines += [f"## Waterfall {waterfall_of}".rstrip(), _table(rows)]
     return "\n\n".join(lines)
