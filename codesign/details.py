@@ -10,6 +10,8 @@ from codesign.units import Array, ms_from_ns
 if TYPE_CHECKING:
     from codesign.evaluation import Evaluation
 
+SECONDS_PER_HOUR = 3600.0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
@@ -63,6 +65,7 @@ def details_of(found: "Evaluation", row: int) -> dict[str, Any]:
         "platform": found.hardware.candidates.platform[row],
         "workloads": works,
         "bill": _bill(found, row),
+        "delivery": _delivery(found, row),
         "binds": _binds(found, row),
         "violations": _violations(found, row),
         "links": {"scale_up": _link(found, row, "up"), "scale_out": _link(found, row, "out")},
@@ -121,6 +124,18 @@ def _bill(found: "Evaluation", row: int) -> list[dict[str, Any]]:
         }
         for name, usd in per_hour.items()
     ]
+
+
+def _delivery(found: "Evaluation", row: int) -> dict[str, Any]:
+    """What the price divides by: tokens while up, times availability, meaned over the mix, times the hours sold."""
+    weights = {name: work.weight for name, work in found.space.workloads.items()}
+    tokens_per_s, utilisation = float(found.totals.tokens_per_s[row]), float(found.totals.utilisation[row])
+    return {
+        "mix": {name: weight / sum(weights.values()) for name, weight in weights.items()},
+        "tokens_per_s": tokens_per_s,
+        "utilisation_frac": utilisation,
+        "tokens_per_h": SECONDS_PER_HOUR * tokens_per_s * utilisation,
+    }
 
 
 def _binds(found: "Evaluation", row: int) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What the commands say when the answer is no: nothing feasible, interrupted, unwritable, pinned wrongly."""
 
+import importlib.util
 import json
 import os
 import re
@@ -231,7 +232,7 @@ def test_a_space_tried_whole_is_not_searched_longer_and_an_edge_is_named(
     assert "every design of the space was tried" in whole
     assert not any(" run " in line for line in summary["next"])
     assert [(e["parameter"], e["edge"]) for e in summary["edges"]] == [("scale_up_lanes_count", "lowest")]
-    assert "a better one may lie beyond: scale_up_lanes_count 16 (lowest)" in whole
+    assert "whether it gains beyond was not asked: scale_up_lanes_count 16 (lowest)" in whole
 
 
 def test_progress_answer_and_trial_agree_on_what_binds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -405,3 +406,44 @@ def test_the_dashboard_publishes_reviews_and_serves(here: Path) -> None:
         process.communicate()
     assert "mine (review)" in page
     assert process.returncode == 130
+
+
+@pytest.mark.parametrize("storage", ["nonsense", "nonsense.txt"])
+def test_a_storage_that_is_no_address_is_refused_and_makes_no_file(
+    here: Path, capsys: pytest.CaptureFixture[str], storage: str
+) -> None:
+    words = ["study", "run", space(here), "--executor", "inline", "--storage", storage]
+    assert run(words) == 6
+    assert "sqlite:///studies.db" in " ".join(capsys.readouterr().err.split())
+    assert not (here / storage).exists()
+    assert run([*words[:-1], "mine.db", "--trials", "2", "--json"]) == 0  # a file of SQLite by its ending
+    assert (here / "mine.db").exists()
+
+
+def test_a_study_without_a_name_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["study", "run", space(here), "--executor", "inline", "--study", ""]) == 2
+    assert "cannot be named ''" in capsys.readouterr().err
+    assert not (here / "codesign.db").exists()
+
+
+def test_extend_counts_from_the_total_that_a_study_aims_at(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["study", "run", space(here), "--executor", "inline", "--json"]
+    assert run([*words, "--time-limit-s", "0.000001"]) in (0, 8)
+    assert json.loads(capsys.readouterr().out)["total"] == 6
+    assert run([*words, "--extend", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["total"], found["finished"]) == (8, 8)
+
+
+def test_a_sampler_whose_library_is_missing_is_refused_before_a_study_is_written(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "torch" else found(name, *more)
+    )
+    asked = Path(space(here))
+    asked.write_text(asked.read_text(encoding="utf-8").replace("sampler: random", "sampler: optuna:GPSampler"), "utf-8")
+    assert run(["study", "run", str(asked), "--executor", "inline"]) == 7
+    assert "codesign[gp]" in capsys.readouterr().err
+    assert run(["study", "best", "mine"]) in (6, 7)  # no study was written

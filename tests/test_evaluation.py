@@ -112,6 +112,19 @@ def test_parts_sum_to_totals(name: str) -> None:
         assert capital == pytest.approx(details["metrics"]["capex_usd"], rel=1e-9)
 
 
+@pytest.mark.parametrize("name", ["quickstart", "factory_mix"])
+def test_the_price_can_be_worked_out_again_from_the_details(name: str) -> None:
+    found = evaluate(assemble_rows([{}], space(name)), space(name), catalog())
+    details = found.details(0)
+    delivery, works = details["delivery"], details["workloads"]
+    tokens_per_s = sum(delivery["mix"][n] * w["tokens_per_s"] * w["goodput_frac"] for n, w in works.items())
+    assert tokens_per_s == pytest.approx(details["metrics"]["tokens_per_s"], rel=1e-9)
+    tokens_per_h = 3600.0 * tokens_per_s * delivery["utilisation_frac"]
+    assert tokens_per_h == pytest.approx(delivery["tokens_per_h"], rel=1e-9)
+    price = details["metrics"]["usd_per_h"] / tokens_per_h * 1e6
+    assert price == pytest.approx(details["metrics"]["usd_per_mtok"], rel=1e-9)
+
+
 @pytest.mark.parametrize("name", SPACES)
 def test_nothing_is_negative_infinite_or_beyond_its_worst_value(name: str) -> None:
     found = sampled(name, 7 if name in LARGE_GRID else 64)

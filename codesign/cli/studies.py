@@ -19,7 +19,7 @@ def run(
     trials: Annotated[
         int | None, typer.Option(help="Total number of trials; default: what the space says.", min=1)
     ] = None,
-    extend: Annotated[int | None, typer.Option(help="Add this many to what is there.", min=1)] = None,
+    extend: Annotated[int | None, typer.Option(help="So many more than the total the study aims at.", min=1)] = None,
     executor: Annotated[str | None, typer.Option(help="ray or inline; the answer is the same bit for bit.")] = None,
     workers: Annotated[int | None, typer.Option(help="Ray actors; default: one per core.", min=1)] = None,
     address: Annotated[str | None, typer.Option(help="Ray cluster: local, auto or HOST:PORT.")] = None,

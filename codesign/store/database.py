@@ -138,13 +138,19 @@ class Database:
         return moment.strftime("%Y-%m-%d %H:%M:%S.%f") if self.is_sqlite else moment
 
 
+SQLITE_ENDINGS = (".db", ".sqlite", ".sqlite3")
+
+
 def normal_url(url: str) -> str:
-    """The address with the drivers we use; a bare file name is a SQLite file.
+    """The address with the drivers we use; a bare file name that ends as SQLite files do is one.
 
     Raises:
-        StoreError: neither SQLite nor PostgreSQL, or a database that would vanish with the process.
+        StoreError: no address, neither SQLite nor PostgreSQL, or a database that would vanish with the process.
     """
     if "://" not in url:
+        if not url.endswith(SQLITE_ENDINGS):
+            wanted = "wanted sqlite:///studies.db, postgresql://USER@HOST/NAME, or a file that ends in .db"
+            raise StoreError(f"storage {url!r} is not an address; {wanted}")
         url = f"sqlite:///{url}"
     try:
         parsed = sa.make_url(url)

@@ -1,4 +1,4 @@
-"""Where the best design stands at the end of what the space allows, though the model would take more."""
+"""Where the best design stands at the end of what the space allows; whether it would gain beyond, nobody asked."""
 
 import math
 from collections.abc import Mapping

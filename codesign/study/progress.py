@@ -73,6 +73,7 @@ class StudySummary:
     mixed: bool
     elapsed_s: float = 0.0
     new_count: int = 0
+    finished_count: int = 0  # with values, not under a tombstone
     driver_cpu_s: float = field(default=0.0, compare=False)
 
 
@@ -170,6 +171,7 @@ def summarise(store: Store, name: str, **extra: Any) -> StudySummary:
         total_count=study.trials_total,
         feasible_count=int(kept.sum()),
         failed_count=int((columns.states == "FAIL").sum()),
+        finished_count=len(numbers),
         best=None if best is None else shown.get(best),
         best_of={
             name: shown[number]

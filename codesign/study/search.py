@@ -1,6 +1,7 @@
 """The only file that knows Optuna's samplers: ours as arrays, or any of Optuna's by name, behind one interface."""
 
 import importlib
+import importlib.util
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ from codesign.study.samplers import Told, batch_generator
 from codesign.study.suggest import ArraySuggester, Suggester
 from codesign.units import Array
 
+_NEEDS = {"GPSampler": ("torch",)}  # libraries that a class of Optuna loads late
 #: History shown to samplers whose cost grows with it: the best quarter and the most recent.
 _WINDOWS = {"TPESampler": 1000, "GPSampler": 200}
 
@@ -73,6 +75,7 @@ class OptunaSuggester:
         self._seed = seed
         self._directions: list[Any] = ["minimize"] * objectives_count
         self._class = _sampler_class(str(spec["name"]).removeprefix("optuna:"))
+        _refuse_unfit(self._class)
         options = {key: value for key, value in spec.items() if key not in ("name", "policy", "in_flight")}
         self._window = options.pop("window_count", _WINDOWS.get(self._class.__name__))
         if self._class.__name__ == "TPESampler":
@@ -102,7 +105,10 @@ class OptunaSuggester:
         """Ask a freshly seeded sampler ``count`` times."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self._suggest(batch_index, count)
+            try:
+                return self._suggest(batch_index, count)
+            except ImportError as error:  # samplers load what they need as late as at the first trial they think about
+                raise _lacking(self._class, error) from None
 
     def _suggest(self, batch_index: int, count: int) -> tuple[Array, str | None]:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -154,8 +160,20 @@ class OptunaSuggester:
             if "seed" not in str(error):
                 raise StudyError(f"sampler {self._class.__name__}: {error}") from None
         except ImportError as error:
-            raise StudyError(f"sampler {self._class.__name__} needs a library: {error}; install codesign[gp]") from None
+            raise _lacking(self._class, error) from None
         return self._class(**options)
+
+
+def _refuse_unfit(sampler: Any) -> None:
+    """Refuse a sampler whose library is not there, though Optuna would notice only once it has seen some trials."""
+    needed = [library for parent in sampler.__mro__ for library in _NEEDS.get(parent.__name__, ())]
+    for library in needed:
+        if importlib.util.find_spec(library) is None:
+            raise _lacking(sampler, f"No module named {library!r}")
+
+
+def _lacking(sampler: Any, said: object) -> StudyError:
+    return StudyError(f"sampler {sampler.__name__} needs a library: {said}; install codesign[gp]")
 
 
 def optuna_fault(name: str) -> str | None:

@@ -48,9 +48,12 @@ class Study:
 
         Raises:
             SpaceError: the space is wrong.
+            UsageError: the name is empty.
             StudyError: a study of that name exists and ``exist_ok`` is not set.
         """
         recipe = recipe_of(str(space))
+        if name == "":
+            check_name("study", name)
         study = cls(recipe, name or recipe().name, storage)
         if not exist_ok and _has_study(storage, study.name):
             raise StudyError(f"study {study.name!r} exists; open it, or give another name")
@@ -156,6 +159,7 @@ class Study:
             "state": found.state,
             "reason": found.reason,
             "trials": found.trials_count,
+            "finished": found.finished_count,
             "total": found.total_count,
             "feasible_frac": found.feasible_count / max(found.trials_count, 1),
             "best": best,

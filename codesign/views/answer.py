@@ -10,7 +10,9 @@ from codesign.views.explain import (
     Trial,
     bill_table,
     binds_text,
+    delivery_text,
     design_table,
+    less,
     refusals_table,
     shown,
     violations_table,
@@ -26,10 +28,11 @@ def answer(summary: Mapping[str, Any]) -> RenderableType:
     if best:
         reference = best_baseline(summary["baselines"], summary["objectives"])
         parts += [design_table(best, reference), workload_table(best), waterfall_table(best, reference)]
-        parts += [bill_table(best, reference), binds_text(best)]
+        parts += [bill_table(best, reference), delivery_text(best), binds_text(best)]
     if summary.get("closest"):
         parts.append(violations_table(summary["closest"], f"the closest, trial {summary['closest']['number']}, breaks"))
-    parts.append(refusals_table(summary["refusals"]))
+    if summary["finished"]:
+        parts.append(refusals_table(summary["refusals"]))
     parts.append(next_commands(summary))
     return Group(*parts)
 
@@ -45,16 +48,17 @@ def best_baseline(baselines: Sequence[Trial], objectives: Mapping[str, str]) -> 
 
 def headline(summary: Mapping[str, Any]) -> RenderableType:
     """One paragraph: what was asked, how much was tried, what is best against the best baseline."""
+    feasible = f"{100 * summary['feasible_frac']:.1f} % feasible" if summary["finished"] else "none of them finished"
     lines = [
         Text(summary.get("question", ""), style="bold"),
-        Text(
-            f"study {summary['study']}: {summary['trials']} trials, {100 * summary['feasible_frac']:.1f} % feasible, "
-            f"sampler {summary['sampler']}"
-        ),
+        Text(f"study {summary['study']}: {summary['trials']} trials, {feasible}, sampler {summary['sampler']}"),
     ]
     if summary.get("reason") and summary["state"] != "running":
         lines.append(Text(f"{summary['state']}: {summary['reason']}"))
     best = summary.get("best")
+    if not summary["finished"]:
+        lines.append(Text("no trial has finished: there is no answer, and no reason why there is none", style="red"))
+        return Group(*lines)
     if best is None:
         lines.append(Text("nothing feasible was found; the tables below say which rules refused", style="red"))
         return Group(*lines)
@@ -68,7 +72,9 @@ def headline(summary: Mapping[str, Any]) -> RenderableType:
         ends = ", ".join(
             f"{e['parameter']} {shown(e['parameter'], e['value'])} ({e['edge']})" for e in summary["edges"]
         )
-        lines.append(Text(f"at the edge of its range, a better one may lie beyond: {ends}", style="yellow"))
+        lines.append(
+            Text(f"stands at the end of its range; whether it gains beyond was not asked: {ends}", style="yellow")
+        )
     return Group(*lines)
 
 
@@ -77,7 +83,7 @@ def _best_lines(summary: Mapping[str, Any], name: str, direction: str) -> list[T
     leader = summary["best_of"][name]
     value = leader["values"][name]
     others = "".join(f"; {other} {shown(other, there)}" for other, there in leader["values"].items() if other != name)
-    text = f"best {name}: {shown(name, value)} (trial {leader['number']}{others})"
+    text = f"best {name}: {shown(name, value)}{less(name)} (trial {leader['number']}{others})"
     reference = best_baseline(summary["baselines"], {name: direction})
     if reference is None or not reference["feasible"]:
         return [Text(text, style="green")]

@@ -42,11 +42,22 @@ def _digits(value: float) -> str:
     return f"{value:.4g}"
 
 
+def less(name: str) -> str:
+    """What a metric has taken off that the table of workloads has not."""
+    return " after failures" if name == "tokens_per_s" else ""
+
+
 def single(trial: Trial) -> RenderableType:
     """One evaluated design: its values, what it breaks, mapping, waterfall, bill and what binds."""
     parts: list[RenderableType] = [_verdict(trial)]
     parts += [violations_table(trial)] if trial["violations"] else []
-    parts += [workload_table(trial), waterfall_table(trial, None), bill_table(trial, None), binds_text(trial)]
+    parts += [
+        workload_table(trial),
+        waterfall_table(trial, None),
+        bill_table(trial, None),
+        delivery_text(trial),
+        binds_text(trial),
+    ]
     return Group(*parts)
 
 
@@ -58,7 +69,7 @@ def _verdict(trial: Trial) -> RenderableType:
     style, were = ("green", "") if trial["feasible"] else ("yellow", ", were it built")
     for name, value in trial["values"].items():
         clause = were if has_value(name, value) else ": it delivers nothing"
-        lines.append(Text(f"{name}: {shown(name, value)}{clause}", style=style))
+        lines.append(Text(f"{name}: {shown(name, value)}{less(name)}{clause}", style=style))
     names = ("usd_per_h", "capex_usd", "package_power_w", "energy_j_per_token", "die_mm2", "availability_frac")
     lines.append(Text(", ".join(f"{name} {shown(name, trial['metrics'][name])}" for name in names)))
     return Group(*lines)
@@ -71,8 +82,17 @@ def violations_table(trial: Trial, title: str = "rules it breaks") -> Table:
         table.add_column(column, justify="left" if column == "rule" else "right")
     for v in trial["violations"]:
         required, available = f"{_digits(v['required'])} {v['unit']}", f"{_digits(v['available'])} {v['unit']}"
-        table.add_row(v["rule"], required, available, f"{100 * v['excess']:.1f} %")
+        table.add_row(v["rule"], required, available, _too_much(v["excess"]))
     return table
+
+
+def _too_much(excess: float) -> str:
+    """An excess over what is available; it is bounded, so that a huge one is no number to read.
+
+    >>> _too_much(0.25), _too_much(1e6)
+    ('25.0 %', 'over 1,000 times as much')
+    """
+    return f"{100 * excess:.1f} %" if excess < 1000.0 else "over 1,000 times as much"
 
 
 def design_table(best: Trial, reference: Trial | None) -> Table:
@@ -93,7 +113,7 @@ def design_table(best: Trial, reference: Trial | None) -> Table:
 def workload_table(best: Trial) -> RenderableType:
     """Mapping and delivery of every workload, and where one pool answers though two were allowed."""
     table = Table(title="workloads at their best mapping", title_justify="left")
-    for column in ("workload", "mapping", "runner-up", "time", "tokens/s per accelerator", "p99/mean"):
+    for column in ("workload", "mapping", "runner-up", "time", "tokens/s per accelerator while up", "p99/mean"):
         table.add_column(column)
     for name, work in best["workloads"].items():
         table.add_row(
@@ -133,15 +153,27 @@ def waterfall_table(best: Trial, reference: Trial | None) -> RenderableType:
         for column in columns:
             table.add_column(column, justify="left" if column == "part" else "right")
         other = {p["part"]: p["ms"] for p in (reference or {}).get("workloads", {}).get(name, {}).get("waterfall", [])}
-        for part in work["waterfall"]:
-            if part["share"] > 5e-4 or other.get(part["part"], 0.0) > 0.0:
-                old = other.get(part["part"])
-                cells = (part["part"], _digits(part["ms"]), f"{100 * part['share']:.1f} %", _or_dash(old))
-                table.add_row(*cells[: len(columns)])
+        for cells in _waterfall_rows(work, other):
+            table.add_row(*cells[: len(columns)])
         total = ("total", _digits(work["time_ms"]), "100 %", _or_dash(sum(other.values()) if other else None))
         table.add_row(*total[: len(columns)])
         tables.append(table)
     return Group(*tables)
+
+
+def _waterfall_rows(work: Mapping[str, Any], other: Mapping[str, float]) -> list[tuple[str, str, str, str]]:
+    """Parts that print a share, of the design or of the baseline; the crumbs of both together are one row."""
+    whole, rows, crumbs, old_crumbs = sum(other.values()), [], 0.0, 0.0
+    for part in work["waterfall"]:
+        share, old = f"{100 * part['share']:.1f} %", other.get(part["part"])
+        seen = share != "0.0 %"
+        if seen or (old is not None and f"{100 * old / whole if whole else 0.0:.1f}" != "0.0"):
+            rows.append((part["part"], _digits(part["ms"]) if seen else "~0", share, _or_dash(old)))
+        else:
+            crumbs, old_crumbs = crumbs + part["ms"], old_crumbs + (old or 0.0)
+    if crumbs or old_crumbs:
+        rows.append(("other", _digits(crumbs), "0.0 %", _or_dash(old_crumbs if other else None)))
+    return rows
 
 
 def bill_table(best: Trial, reference: Trial | None) -> Table:
@@ -160,6 +192,25 @@ def bill_table(best: Trial, reference: Trial | None) -> Table:
     whole = ("total", _digits(per_h), _total(own), "100 %", _total(other))
     table.add_row(*whole[: len(columns)])
     return table
+
+
+def delivery_text(trial: Trial) -> RenderableType:
+    """How tokens per second become the price, so that a reader can work it out again."""
+    delivery = trial.get("delivery")
+    if not delivery or not has_value("usd_per_mtok", trial["metrics"]["usd_per_mtok"]):  # stored before it was kept
+        return Text("")
+    several = len(delivery["mix"]) > 1
+    terms = [
+        f"{_digits(work['tokens_per_s'])} tokens/s x {work['goodput_frac']:.4g} availability"
+        + (f" x {delivery['mix'][name]:.4g} of the mix ({name})" if several else "")
+        for name, work in trial["workloads"].items()
+    ]
+    rate = f"({' + '.join(terms)})" if several else terms[0]
+    usd_per_h = trial["metrics"]["usd_per_h"]
+    return Text(
+        f"{rate} x {delivery['utilisation_frac']:.4g} utilisation x 3600 s = {delivery['tokens_per_h'] / 1e6:.4g} "
+        f"Mtoken/h delivered; {usd_per_h:.4g} USD/h / that = {shown('usd_per_mtok', trial['metrics']['usd_per_mtok'])}"
+    )
 
 
 def _token_items(trial: Trial | None) -> dict[str, float]:

@@ -216,4 +216,4 @@ def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
     path.write_text("these are notes, not a database" * 100)
 
     with pytest.raises(StoreError, match="not a SQLite database"):
-        Store(str(path))
+        Store(f"sqlite:///{path}")

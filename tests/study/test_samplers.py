@@ -19,7 +19,7 @@ from codesign.study.parameters import Choices, FloatRange, IntRange
 from codesign.study.parzen import Mixture
 from codesign.study.samplers import Told, batch_generator
 from codesign.study.screen import numbers
-from codesign.study.search import suggester
+from codesign.study.search import OptunaSuggester, suggester
 from codesign.study.suggest import Search
 from tests.study import toy
 
@@ -270,3 +270,13 @@ def test_several_objectives_spread_over_the_front(objectives: int) -> None:
         assert volumes["tpe", 50] > volumes["random", 50], volumes
     for spec in ("nsga2", "nsga3"):
         assert volumes[spec, 50] > volumes["random", 50], volumes
+
+
+def test_a_library_that_a_sampler_misses_while_it_thinks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any) -> None:
+        raise ImportError("No module named 'torch'")
+
+    asked = OptunaSuggester(Coding(toy.PARAMETERS), {"name": "optuna:RandomSampler"}, 0, 1)
+    monkeypatch.setattr(asked, "_suggest", missing)
+    with pytest.raises(StudyError, match=r"RandomSampler needs a library.*codesign\[gp\]"):
+        asked.suggest(0, 0, 1)
