@@ -29,7 +29,7 @@ _BLAS = ThreadpoolController()
 
 _PARENTS = 8  # best points whose neighbourhood is searched first
 _GENERATIONS, _BRED, _FREE = 4, 512, 100  # points looked at for a batch; of the first generation so many are anywhere
-_KEPT = 256  # points left at the end, from which the batch is chosen
+_KEPT = 256  # points left at the end at least, from which the batch is chosen
 _HEIRS = 10  # most promising points, whose neighbourhood is the next generation
 _RATES = (0.0, 0.1, 0.2, 0.4, 0.6)  # share of the parameters moved besides one that always moves
 _LATER_RATES = _RATES[:3]
@@ -88,7 +88,8 @@ class GpSampler:
         """Where the cost is expected to fall most below the best, one suggestion after another."""
         told = self._history.learnt
         if told is None:
-            return self._startup.suggest(rng, first_index, count)
+            drawn = self._coding.decode(self._startup.suggest(rng, first_index, count))
+            return self._untried(settled(self._coding, self._foreseer, drawn), set(self._seen))
         with _BLAS.limit(limits=1, user_api="blas"):
             return self._batch(rng, told, count)
 
@@ -96,7 +97,7 @@ class GpSampler:
         points = self._coding.filled_unit(told.internal)
         sight = Sight(self._coding, self._foreseer, points)
         aims = _aims(told, sight, _weights(rng, told.costs.shape[1], count))
-        pool, seen = self._pool(rng, points, sight, aims[::_AIMS_ALIKE])
+        pool, seen = self._pool(rng, points, sight, aims[::_AIMS_ALIKE], max(_KEPT, 2 * count))
         chosen: list[int] = []
         for j in range(min(count, len(pool))):
             aim = aims[j % len(aims)]
@@ -107,7 +108,9 @@ class GpSampler:
             chosen.append(int(gain.argmax()))
         return np.asarray(pool[chosen])
 
-    def _pool(self, rng: np.random.Generator, points: Array, sight: Sight, leads: list[_Aim]) -> tuple[Array, Array]:
+    def _pool(
+        self, rng: np.random.Generator, points: Array, sight: Sight, leads: list[_Aim], count: int
+    ) -> tuple[Array, Array]:
         """Untried points that promise most, bred over generations from the best; with coordinates.
 
         Of points that can be built, where any can; none or few where hardly any is left to try.
@@ -120,7 +123,7 @@ class GpSampler:
             more = self._bred(rng, parents, _BRED, _LATER_RATES if generation else _RATES)
             if not generation:
                 more[:_FREE] = rng.random((_FREE, points.shape[1]))
-            more = self._untried(more, taken)
+            more = self._untried(self._coding.decode(more), taken)
             buildable, coordinates = sight(more)
             pool, seen = np.concatenate([pool, more]), np.concatenate([seen, coordinates])
             can = np.concatenate([can, buildable])
@@ -128,12 +131,11 @@ class GpSampler:
             if len(live):
                 parents = pool[live[_promising(leads, seen[live], (max(_BOLDNESS),), _HEIRS)]]
         if len(live):
-            live = live[_promising(leads, seen[live], (min(_BOLDNESS), max(_BOLDNESS)), _KEPT)]
+            live = live[_promising(leads, seen[live], (min(_BOLDNESS), max(_BOLDNESS)), count)]
         return pool[live], seen[live]
 
-    def _untried(self, points: Array, taken: set[bytes]) -> Array:
-        """Points as parameters allow them, each once and none that is taken; they are taken from now on."""
-        internal = self._coding.decode(points)
+    def _untried(self, internal: Array, taken: set[bytes]) -> Array:
+        """Unit points of internal rows, each once and none that is taken; they are taken from now on."""
         fresh = []
         for i, key in enumerate(self._coding.keys(internal)):
             if key not in taken:

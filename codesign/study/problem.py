@@ -149,12 +149,7 @@ class SpaceProblem:
     def settled(self, rows: Sequence[Mapping[str, Value]]) -> list[Row]:
         """Rows after repair, each with a value for every parameter, the platform's where it did not apply."""
         repaired, _ = self._repair([dict(row) for row in rows])
-        platform = load_platform(self.space.base).parameters
-        usual = {
-            name: _snapped(self.space.fix.get(name, platform[name].value), options)
-            for name, options in self.space.vary.items()
-        }
-        return [usual | row for row in repaired]
+        return [self._usual | row for row in repaired]
 
     def foreseen(self, columns: Mapping[str, NDArray[Any]]) -> Foreseen:
         """Which rows can be built, and the traits of their machines."""
@@ -181,7 +176,17 @@ class SpaceProblem:
             self.space.vary,
             orders_of(self.catalog),
             self._physical_excess,
+            self._usual,
         )
+
+    @cached_property
+    def _usual(self) -> Row:
+        """What the space fixes or the platform has, as the space can say it."""
+        platform = load_platform(self.space.base).parameters
+        return {
+            name: _snapped(self.space.fix.get(name, platform[name].value), options)
+            for name, options in self.space.vary.items()
+        }
 
     @cached_property
     def _physical_rules(self) -> tuple[str, ...]:

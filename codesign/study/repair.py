@@ -7,6 +7,7 @@ alone: ``repair(repair(x)) == repair(x)``. Parameters the space fixes are never 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,7 @@ def repair(
     options: Options,
     orders: Mapping[str, Sequence[str]],
     excess: Excess,
+    usual: Mapping[str, Value] = MappingProxyType({}),
 ) -> tuple[list[Row], list[list[Change]]]:
     """Move every row to the nearest design that breaks no rule, or as far as its moves reach.
 
@@ -90,17 +92,25 @@ def repair(
         options: What the space lets each parameter be.
         orders: Parameter -> its words in the order repair walks them.
         excess: ``(rules, n)`` graded excess of some rows; a rule is broken above 0.
+        usual: Values of conditional parameters, for rows in which a move makes them apply.
 
     Returns:
-        The repaired rows, and for each the parameters that changed with the rule that asked for it.
+        The repaired rows, and for each the parameters that changed with the rule that asked for it. A parameter that no
+        longer applies after a move is gone from its row.
     """
+    dependent = {name: one.when for name, one in options.items() if one.when}
+
+    def moved(row: Row, name: str, value: Value) -> Row:
+        row = {**row, name: value}
+        return _applying(row, dependent, usual) if any(name in when for when in dependent.values()) else row
+
     current = [dict(row) for row in rows]
     reasons: list[dict[str, str]] = [{} for _ in rows]
     broken = _broken(current, rules, excess)
     while any(broken):
         pending = [i for i, named in enumerate(broken) if named]
         ahead = max(1, min(_AHEAD_MOST, _AHEAD_ROWS // len(pending)))
-        walks = [_walk(current[i], broken[i], ahead, moves, options, orders) for i in pending]
+        walks = [_walk(current[i], broken[i], ahead, moves, options, orders, moved) for i in pending]
         found = iter(_broken([row for walk in walks for row, _, _ in walk], rules, excess))
         for i, walk in zip(pending, walks, strict=True):
             known = [next(found) for _ in walk]
@@ -112,7 +122,7 @@ def repair(
                 if not foreseen:
                     break
     changes = [
-        [Change(name, row[name], now[name], reasons[i][name]) for name in row if now[name] != row[name]]
+        [Change(name, row[name], now[name], reasons[i][name]) for name in row if now.get(name, row[name]) != row[name]]
         for i, (row, now) in enumerate(zip(rows, current, strict=True))
     ]
     return current, changes
@@ -132,6 +142,7 @@ def _walk(
     moves: Mapping[str, Sequence[str]],
     options: Options,
     orders: Mapping[str, Sequence[str]],
+    moved: Callable[[Row, str, Value], Row],
 ) -> list[tuple[Row, str, str]]:
     """The row after each of the next moves, with what moved and for which rule, as long as the same rules stay broken.
 
@@ -144,7 +155,7 @@ def _walk(
         if step is None:
             break
         name, value, rule = step
-        row = {**row, name: value}
+        row = moved(row, name, value)
         walk.append((row, name, rule))
     return walk
 
@@ -189,11 +200,24 @@ def shifted(value: Value, options: Choices | Range, direction: int, order: Seque
 def _shifted_in_range(value: Value, options: Range, direction: int) -> Value | None:
     assert not isinstance(value, str)
     if options.step is not None:
-        step = options.step
-        moved = value + direction * step
-    elif options.log:
-        moved = value * 1.25**direction
-    else:
-        moved = value + direction * (options.high - options.low) / 16.0
+        place = round((value - options.low) / options.step) + direction
+        last = int((options.high - options.low) / options.step + 1e-9)
+        return type(value)(options.low + place * options.step) if 0 <= place <= last else None
+    moved = value * 1.25**direction if options.log else value + direction * (options.high - options.low) / 16.0
+    if isinstance(value, int):  # a whole number moves by one at least, or repair would never end
+        moved = max(int(moved), value + 1) if direction > 0 else min(int(moved), value - 1)
     bounded = min(max(moved, options.low), options.high)
     return None if bounded == value else type(value)(bounded)
+
+
+def _applying(row: Row, dependent: Mapping[str, Mapping[str, Sequence[Value]]], usual: Mapping[str, Value]) -> Row:
+    """A row with the parameters whose conditions hold, no others."""
+    row = dict(row)
+    for _ in dependent:  # a child may be a parent
+        for name, when in dependent.items():
+            if all(row.get(parent) in values for parent, values in when.items()):
+                if name in usual:
+                    row.setdefault(name, usual[name])
+            else:
+                row.pop(name, None)
+    return row

@@ -1,6 +1,7 @@
 """Repair: nearest valid design, a stated order, nothing fixed is touched, and a second pass changes nothing."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
@@ -103,3 +104,47 @@ def test_steps_foreseen_together_end_where_single_steps_end(lanes: int, cooling:
 
 def test_every_move_has_one_direction() -> None:
     assert set(DIRECTIONS.values()) == {-1, 1}
+
+
+@given(
+    low=st.integers(0, 40),
+    width=st.integers(1, 60),
+    step=st.one_of(st.none(), st.integers(1, 25)),
+    log=st.booleans(),
+    whole=st.booleans(),
+    direction=st.sampled_from([-1, 1]),
+    at=st.floats(0.0, 1.0),
+)
+def test_shifts_come_to_an_end_and_stay_on_the_grid(
+    low: int, width: int, step: int | None, log: bool, whole: bool, direction: int, at: float
+) -> None:
+    low, step = low + 1 if log else low, None if step is None else min(step, width)
+    options = Range(low=low, high=low + width, step=step, log=log and step is None)
+    start = low + at * width if step is None else low + int(at * (width // step)) * step
+    value: float | int = int(start) if whole else float(start)
+    met = [value]
+    while (moved := shifted(met[-1], options, direction, None)) is not None:
+        assert not isinstance(moved, str)
+        met.append(moved)
+        assert len(met) < 100
+    assert all(low <= v <= low + width and type(v) is type(value) for v in met)
+    assert all((b - a) * direction > 0 for a, b in pairwise(met))
+    if step is not None:
+        assert all((v - low) % step == 0 for v in met)
+        assert met[-1] == (low if direction < 0 else low + width // step * step)
+
+
+def test_a_move_takes_and_brings_what_depends_on_it() -> None:
+    options = OPTIONS | {
+        "power_cap_w": Range(low=400, high=1000, step=100, when={"cooling": ("air",)}),
+        "sram_mb": Range(low=32, high=64, step=16, when={"cooling": ("liquid",)}),
+    }
+
+    def hot(rows: Sequence[Row]) -> NDArray[np.float64]:
+        return np.array([[0.0 for _ in rows], [float(row["cooling"] == "air") for row in rows]])
+
+    row: Row = {"scale_up_lanes_count": 8, "cooling": "air", "power_cap_w": 1000}
+    rows, changes = repair([row], RULES, {"edge": (), "power": ("cooling",)}, options, ORDERS, hot, {"sram_mb": 48})
+
+    assert rows == [{"scale_up_lanes_count": 8, "cooling": "liquid", "sram_mb": 48}]
+    assert changes == [[Change("cooling", "air", "liquid", "power")]]
