@@ -10,7 +10,7 @@ from codesign.hardware import Hardware
 from codesign.jobs import flop_per_token
 from codesign.links import PRICED_AS
 from codesign.metrics import WorkloadResult
-from codesign.model.chip.power import Activity, board_w, package_w
+from codesign.model.chip.power import Activity, allowed_w, board_w, package_w
 from codesign.networks import Networks
 from codesign.prices import CostChoice, Draws, NetworkChoice, Scenario, cost_inputs
 from codesign.space import Scenario as SpaceScenario
@@ -34,9 +34,13 @@ class Watts:
     peak_w: Array
 
 
-def allowed_w(hardware: Hardware) -> Numeric:
-    """Watts that power and cooling allow a package."""
-    return np.minimum(hardware.own.power.power_cap_w, hardware.own.power.cooling_cap_w)
+def links_w(hardware: Hardware) -> Numeric:
+    """Watts of the media of all links of an accelerator, outside its package."""
+    up, out = hardware.own.up, hardware.own.out
+    return (
+        up.silicon.medium_power_w * hardware.own.up_ports_count
+        + out.silicon.medium_power_w * hardware.own.out_ports_count
+    )
 
 
 def fed_as(hardware: Hardware, other: Hardware) -> Hardware:
@@ -100,7 +104,7 @@ def speed_under_cap(activity: Activity, hardware: Hardware) -> Array:
     own, clock = hardware.own, hardware.own.clock_frac
     still_w = package_w(own.power, _scaled(activity, 0.0 * clock, clock), clock)
     busy_w = package_w(own.power, _scaled(activity, 1.0 + 0.0 * clock, clock), clock)
-    room = (allowed_w(hardware) - still_w) / np.maximum(busy_w - still_w, 1e-9)
+    room = (allowed_w(own.power) - still_w) / np.maximum(busy_w - still_w, 1e-9)
     return np.broadcast_to(np.clip(room, SLOWEST_FRAC, 1.0), (len(hardware),))
 
 
@@ -131,7 +135,6 @@ def watts_of(activity: Activity, hardware: Hardware, catalog: Catalog, given_w: 
     ``given_w`` of the caps are allowed but not provided for: they are drawn, and nothing is built for them.
     """
     own, clock = hardware.own, hardware.own.clock_frac
-    media_w = own.up.silicon.medium_power_w * own.up_ports_count + own.out.silicon.medium_power_w * own.out_ports_count
     buffers_w = (
         own.up.silicon.buffer_power_w * own.up_ports_count + own.out.silicon.buffer_power_w * own.out_ports_count
     )
@@ -139,10 +142,10 @@ def watts_of(activity: Activity, hardware: Hardware, catalog: Catalog, given_w: 
     drawn = package_w(own.power, _scaled(activity, 1.0 + 0.0 * clock, clock), clock)
     package = np.asarray(drawn + buffers_w, dtype=np.float64)
     still = package_w(own.power, _scaled(activity, 0.0 * clock, clock), clock)
-    built_for_w = np.maximum(allowed_w(hardware) - given_w, package - given_w)
+    built_for_w = np.maximum(allowed_w(own.power) - given_w, package - given_w)
 
     def board(package_w: Numeric) -> Array:
-        watts = board_w(package_w, accessory_w + media_w, 1.0)  # supply losses are the bill's
+        watts = board_w(package_w, accessory_w + links_w(hardware), 1.0)  # supply losses are the bill's
         return np.broadcast_to(np.asarray(watts, dtype=np.float64), (len(hardware),))
 
     return Watts(np.broadcast_to(package, (len(hardware),)), board(package), board(still), board(built_for_w))

@@ -1,6 +1,6 @@
 """A batch of candidates: what the search decided, completed by the base platform, as one column per parameter.
 
-`codesign.design.bind` turns it into the numbers the model reads.
+`codesign.hardware` turns it into the numbers the model reads.
 """
 
 from collections.abc import Mapping, Sequence

@@ -91,6 +91,18 @@ def keys_in_file(loc: Sequence[int | str], data: Any) -> tuple[int | str, ...]:
     return keys
 
 
+def line_of(lines: Mapping[tuple[int | str, ...], int], keys: tuple[int | str, ...]) -> int:
+    """Line of a key, or of the nearest enclosing key that a file has; 1 where it has none."""
+    while keys and keys not in lines:
+        keys = keys[:-1]
+    return lines.get(keys, 1)
+
+
+def placed(name: str, line: int | None, keys: Sequence[int | str], says: str) -> str:
+    """A complaint with its place: ``file:line: key: complaint``."""
+    return f"{name}{'' if line is None else f':{line}'}: {'.'.join(map(str, keys)) or 'the file'}: {says}"
+
+
 class _Quoted(dict[str, Any]):
     """Bounds as short numbers; one that an error does not quote is an ellipsis."""
 

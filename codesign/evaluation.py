@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from codesign.availability import Sustained, sustained
-from codesign.billing import Watts, activity_of, allowed_w, bill_of, fed_as, scenario_of, throttled, watts_of
+from codesign.billing import Watts, activity_of, bill_of, fed_as, scenario_of, throttled, watts_of
 from codesign.candidates import Candidates, space_faults
 from codesign.catalog import Catalog
 from codesign.catalog.models import load_models
@@ -23,6 +23,7 @@ from codesign.hardware import Hardware, hardware
 from codesign.jobs import columned, has_layout, may_offload, serving_result, training_result
 from codesign.machines import ACTIVATION_BYTES
 from codesign.metrics import METRICS, Metrics, Violations, WorkloadResult
+from codesign.model.chip.power import allowed_w
 from codesign.networks import Networks
 from codesign.pinned import mapping_faults
 from codesign.rules import limit_violations, physical, rules_of, workload_rules
@@ -76,8 +77,9 @@ def evaluate_machines(machines: Hardware, space: Space, catalog: Catalog, billed
         for work, result in zip(space.workloads.values(), results, strict=True)
     )
 
+    given_w = allowed_w(fed.own.power) - allowed_w(paid.own.power)
     watts = tuple(
-        watts_of(activity_of(result, paid, work), fed, catalog, allowed_w(fed) - allowed_w(paid))
+        watts_of(activity_of(result, paid, work), fed, catalog, given_w)
         for work, result in zip(space.workloads.values(), results, strict=True)
     )
     mixed = mixed_watts(watts, space)

@@ -6,12 +6,13 @@ learns from them as well as from the parameters needs a fraction of the trials (
 
 import numpy as np
 
-from codesign.billing import bill_of, scenario_of, watts_of
+from codesign.billing import bill_of, links_w, scenario_of, watts_of
 from codesign.candidates import Candidates
 from codesign.catalog import Catalog
 from codesign.evaluation import largest_job
 from codesign.hardware import Hardware, hardware, product_load
 from codesign.metrics import Violations
+from codesign.model.chip.power import allowed_w
 from codesign.rules import physical
 from codesign.space import Space
 from codesign.units import Array, Numeric
@@ -32,7 +33,6 @@ def traits(candidates: Candidates, space: Space, catalog: Catalog) -> tuple[dict
         return np.log(np.maximum(np.broadcast_to(np.asarray(value, dtype=np.float64), (count,)), _LEAST))
 
     memory, up, out = own.memory, own.up, own.out
-    links_w = up.silicon.medium_power_w * own.up_ports_count + out.silicon.medium_power_w * own.out_ports_count
     columns = {
         "usd_per_h": log(_usd_per_h(machines, space, catalog)),
         "peak_gflops": log(own.chip.bf16_peak_gflops * own.clock_frac),
@@ -49,8 +49,8 @@ def traits(candidates: Candidates, space: Space, catalog: Catalog) -> tuple[dict
         "scale_out_latency_ns": log(out.coding.base_ns + out.transfer.retry_mean_ns),
         "scale_out_all_to_all_ratio": log(nets.out.all_to_all_ratio),
         "product_w": log(own.product_w),
-        "power_cap_w": log(np.minimum(own.power.power_cap_w, own.power.cooling_cap_w)),
-        "links_w": log(1.0 + links_w),
+        "power_cap_w": log(allowed_w(own.power)),
+        "links_w": log(1.0 + links_w(machines)),
     }
     return columns, physical(machines, nets, catalog)
 

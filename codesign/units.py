@@ -215,6 +215,15 @@ def ns_from_s(time_s: Numeric) -> Numeric:
     return time_s * 1e9
 
 
+def mm_from_m(length_m: Numeric) -> Numeric:
+    """Metres to millimetres.
+
+    >>> mm_from_m(0.25)
+    250.0
+    """
+    return 1000.0 * length_m
+
+
 def ns_from_ms(time_ms: Numeric) -> Numeric:
     """Milliseconds to nanoseconds.
 

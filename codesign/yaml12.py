@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from codesign.complaints import line_of
 from codesign.errors import CodesignError
 
 _INT = re.compile(r"[-+]?[0-9]+\Z")
@@ -45,9 +46,7 @@ class Document:
 
     def line(self, path: tuple[str | int, ...]) -> int:
         """Line of a key, or of the nearest enclosing key that exists."""
-        while path and path not in self.lines:
-            path = path[:-1]
-        return self.lines.get(path, 1)
+        return line_of(self.lines, path)
 
 
 def read_document(path: Path, error: type[CodesignError] = YamlError) -> Document:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from codesign.complaints import keys_in_file, refusal
+from codesign.complaints import keys_in_file, placed, refusal
 from codesign.errors import CatalogError
 from codesign.yaml12 import read_document
 
@@ -17,5 +17,5 @@ def refused(path: Path, error: ValidationError) -> CatalogError:
     faults: dict[str, None] = {}
     for one in error.errors()[:_MOST]:
         keys = keys_in_file(one["loc"], document.data)
-        faults[f"{path.name}:{document.line(keys)}: {'.'.join(map(str, keys)) or 'the file'}: {refusal(one)}"] = None
+        faults[placed(path.name, document.line(keys), keys, refusal(one))] = None
     return CatalogError("\n".join(faults))

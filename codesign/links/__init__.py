@@ -27,7 +27,7 @@ from codesign.links.parts import (
 from codesign.model.link.channel import domain_cable_m
 from codesign.model.link.die_to_die import bump_field_mm2
 from codesign.model.link.inputs import LinkInputs
-from codesign.units import Array
+from codesign.units import Array, mm_from_m
 
 __all__ = ["MODULATIONS", "NUMBERS", "PRICED_AS", "RETRIES", "WORDS", "Choice", "die_to_die_inputs", "link_inputs",
            "rack_cable_m"]  # fmt: skip
@@ -98,7 +98,7 @@ def die_to_die_inputs(
     return replace(
         base,
         channel=replace(
-            base.channel, package_mm=1000.0 * np.asarray(base.medium.length_m), board_mm=0.0, trace_m=0.0
+            base.channel, package_mm=mm_from_m(np.asarray(base.medium.length_m)), board_mm=0.0, trace_m=0.0
         ),
         medium=replace(
             base.medium, own_ber=die("own_ber"), reach_limit_m=die("reach_mm") / 1000.0, common_fit=0.0, flap_fit=0.0,

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from codesign.complaints import line_of, placed
+
 Keys = tuple[str | int, ...]
 MOST = 10  # complaints shown at once
 
@@ -31,11 +33,8 @@ class Places:
 
     def said(self, fault: Fault) -> str:
         """``file:line: key: complaint``; the line is that of the nearest enclosing key that the file has."""
-        keys = fault.keys
-        while keys and keys not in self.lines:
-            keys = keys[:-1]
-        line = f":{self.lines.get(keys, 1)}" if self.lines else ""
-        return f"{self.name}{line}: {'.'.join(map(str, fault.keys)) or 'the file'}: {fault.says}"
+        line = line_of(self.lines, fault.keys) if self.lines else None
+        return placed(self.name, line, fault.keys, fault.says)
 
 
 def complaint(faults: Iterable[Fault], places: Places) -> str:

@@ -296,12 +296,16 @@ def import_trials(path: Path, storage: str = DEFAULT_STORAGE, name: str | None =
         return import_study(store, found, name).name
 
 
-def _has_study(storage: str, name: str) -> bool:
-    """Whether a database has a study; asking makes no database."""
+def holds(storage: str, asked: Callable[[Store], bool]) -> bool:
+    """Whether there is a database and it answers yes; asking makes none."""
     if not has_database(storage):
         return False
     with Store(storage) as store:
-        return store.has_study(name)
+        return asked(store)
+
+
+def _has_study(storage: str, name: str) -> bool:
+    return holds(storage, lambda store: store.has_study(name))
 
 
 def _trial(view: TrialView) -> dict[str, Any]:

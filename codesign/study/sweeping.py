@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codesign.store.migrate import has_database
 from codesign.store.names import check_name
 from codesign.store.repository import Store
 from codesign.store.sweeps import SweepStore
@@ -14,7 +13,7 @@ from codesign.study.liveness import INTERRUPTED
 from codesign.study.placing import pool_of
 from codesign.study.problem import recipe_of
 from codesign.study.run import run_study
-from codesign.study.study import DEFAULT_STORAGE
+from codesign.study.study import DEFAULT_STORAGE, holds
 from codesign.study.sweep import promoted, run_sweep
 from codesign.study.sweep_open import check_options
 
@@ -43,9 +42,10 @@ def sweep(
         StudyError, StoreError, ExecutorError: see their messages. Finished chunks stay.
     """
     recipe = recipe_of(str(space))
-    label = name or recipe().name
+    asked = recipe().space
+    label = name or asked.name
     target = f"{label}_promoted"
-    if not _has_sweep(storage, label):
+    if not holds(storage, lambda store: SweepStore(store).find(label) is not None):
         check_name("sweep", label)
         points, folder = 100_000 if points is None else points, folder or Path("sweeps")
     check_options(label, points, method, chunk, folder)
@@ -69,14 +69,6 @@ def sweep(
     if found:
         with Store(storage) as store:
             first = promoted(store, label, promote)
-        total = recipe().space.search.trials + len(first)
+        total = asked.search.trials + len(first)
         run_study(recipe, storage, target, trials_total=total, first_rows=first, parent=parent_sweep(label))
-    objectives = dict(recipe().space.objectives)
-    return asdict(summary) | {"objectives": objectives, "promoted_to": target if found else None}
-
-
-def _has_sweep(storage: str, name: str) -> bool:
-    if not has_database(storage):
-        return False
-    with Store(storage) as store:
-        return SweepStore(store).find(name) is not None
+    return asdict(summary) | {"objectives": dict(asked.objectives), "promoted_to": target if found else None}

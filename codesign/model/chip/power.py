@@ -161,6 +161,25 @@ def package_w(inputs: PowerInputs, activity: Activity, clock_frac: Numeric) -> N
     return _supply_w(inputs, _items(inputs, activity, clock_frac))
 
 
+def allowed_w(inputs: PowerInputs) -> Numeric:
+    """Watts that power and cooling allow a package.
+
+    Args:
+        inputs: Coefficients of the package.
+
+    Returns:
+        The lower cap. [W]
+
+    Source:
+        definition: both caps hold
+
+    >>> nothing = dict.fromkeys(PowerInputs.__slots__, 0.0)
+    >>> float(allowed_w(PowerInputs(**nothing | {"power_cap_w": 700.0, "cooling_cap_w": 650.0})))
+    650.0
+    """
+    return np.minimum(inputs.power_cap_w, inputs.cooling_cap_w)
+
+
 def throttled_clock_frac(inputs: PowerInputs, activity: Activity) -> Numeric:
     """Highest clock, over nominal, at which a workload stays under the caps of power and cooling.
 
@@ -185,7 +204,7 @@ def throttled_clock_frac(inputs: PowerInputs, activity: Activity) -> Numeric:
     >>> round(float(throttled_clock_frac(inputs, busy)), 6)
     0.5
     """
-    cap_w = np.minimum(inputs.power_cap_w, inputs.cooling_cap_w)
+    cap_w = allowed_w(inputs)
     low = np.asarray(inputs.clock_floor_frac + 0.0 * package_w(inputs, activity, 1.0))
     high = np.ones_like(low)
     fits = package_w(inputs, activity, 1.0) <= cap_w
@@ -210,7 +229,7 @@ def power(inputs: PowerInputs, activity: Activity) -> Power:
     clock = throttled_clock_frac(inputs, activity)
     items = _items(inputs, activity, clock)
     total_w = _supply_w(inputs, items)
-    cap_w = np.minimum(inputs.power_cap_w, inputs.cooling_cap_w) + 0.0 * total_w
+    cap_w = allowed_w(inputs) + 0.0 * total_w
     return Power(
         **items,
         conversion_w=total_w * (1.0 - inputs.regulator_frac),

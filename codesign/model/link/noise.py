@@ -22,7 +22,7 @@ from codesign.model.link.serdes import (
     receiver_noise_ratio,
     relative_noise_ratio,
 )
-from codesign.units import Numeric
+from codesign.units import Numeric, mm_from_m
 
 _HOPELESS_DB = 300.0  #: a longer line is not worse, so that every number stays finite
 
@@ -82,7 +82,7 @@ def segment(channel: ChannelInputs, frequency_ghz: Numeric) -> Segment:
             channel.package_ns_per_mm,
         ),
         board_db=line_loss_db(
-            frequency_ghz, channel.board_mm + 1000.0 * channel.trace_m, 0.0, channel.board_sqrt_ns_per_mm,
+            frequency_ghz, channel.board_mm + mm_from_m(channel.trace_m), 0.0, channel.board_sqrt_ns_per_mm,
             channel.board_ns_per_mm,
         ),
         plugs_db=connector_loss_db(

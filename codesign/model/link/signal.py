@@ -11,7 +11,7 @@ from codesign.model.link.inputs import LinkInputs
 from codesign.model.link.noise import noise_ratio, segment
 from codesign.model.link.pam import required_snr_db, symbol_error_log10_ratio, symbol_rate_ghz
 from codesign.model.link.serdes import slicer_snr_db
-from codesign.units import Numeric
+from codesign.units import Numeric, mm_from_m
 
 _LN10 = float(np.log(10.0))
 
@@ -133,7 +133,9 @@ def link_reach_m(inputs: LinkInputs) -> Numeric:
     """
     line, channel = signal(inputs), inputs.channel
     budget = loss_budget_db(inputs, line.required_snr_db)
-    trace_db_per_m = line_loss_db(line.nyquist_ghz, 1000.0, 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm)
+    trace_db_per_m = line_loss_db(
+        line.nyquist_ghz, mm_from_m(1.0), 0.0, channel.board_sqrt_ns_per_mm, channel.board_ns_per_mm
+    )
     without_trace_db = line.fixed_loss_db - trace_db_per_m * channel.trace_m
     limit = inputs.medium.reach_limit_m
     reach = np.where(np.greater_equal(line.margin_db, 0.0), limit, 0.0)
