@@ -7,7 +7,6 @@ of the review) and of each later poll, which asks for what is new.
 """
 
 import argparse
-import io
 import json
 import tempfile
 import time
@@ -20,6 +19,7 @@ from codesign.study.run import run_study
 from codesign.views.dashboard import MOST, application, publish_review
 from tests.store.backends import sqlite_file
 from tests.study import toy
+from tests.views.browser import get
 
 TWO: Any = (("cost_usd", "minimize"), ("rate_gbps", "maximize"))
 POLLS = 10
@@ -32,19 +32,9 @@ def cpu_s(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - started, found
 
 
-def get(app: Any, path: str, query: str = "") -> Any:
+def asked(app: Any, path: str) -> Any:
     """What the dashboard answers to a browser."""
-    environ = {
-        "REQUEST_METHOD": "GET",
-        "PATH_INFO": path,
-        "QUERY_STRING": query,
-        "wsgi.input": io.BytesIO(),
-        "wsgi.errors": io.StringIO(),
-        "SERVER_NAME": "x",
-        "SERVER_PORT": "80",
-        "wsgi.url_scheme": "http",
-    }
-    return json.loads(b"".join(app(environ, lambda *_: None)))
+    return json.loads(get(app, path)[1])
 
 
 def main() -> None:
@@ -60,12 +50,12 @@ def main() -> None:
         app = application(url)
 
         def first() -> Any:
-            studies = {s["study_name"]: s["study_id"] for s in get(app, "/api/studies")["study_summaries"]}
-            return studies[name], get(app, f"/api/studies/{studies[name]}", "after=0")["trials"]
+            studies = {s["study_name"]: s["study_id"] for s in asked(app, "/api/studies")["study_summaries"]}
+            return studies[name], asked(app, f"/api/studies/{studies[name]}?after=0")["trials"]
 
         page_s, (study_id, shown) = cpu_s(first)
         assert 0 < len(shown) <= MOST
-        poll_s, _ = cpu_s(lambda: [get(app, f"/api/studies/{study_id}", f"after={len(shown)}") for _ in range(POLLS)])
+        poll_s, _ = cpu_s(lambda: [asked(app, f"/api/studies/{study_id}?after={len(shown)}") for _ in range(POLLS)])
         with Store(url) as store:
             count = len(store.columns(store.study("toy")))
     print(f"review       {made_s:8.2f} s CPU, {len(shown)} of {count} trials")

@@ -84,12 +84,7 @@ def driver(times: int, rng: np.random.Generator, folder: Path) -> None:
                 process.join()
                 hits += 1
                 demand(before <= finished(url), "what was finished stays as it was")
-            last = drivers.start()
-            last.join()
-            demand(last.exitcode == 0, "the last driver ends well")
-            equal(url, whole)
-            again = repeated(drivers)
-            demand(again <= hits * IN_FLIGHT, "at most the batches in flight evaluated again")
+            again = ended(drivers, whole, hits)
             say(f"driver, {kind}: {hits} kills, {again} of {total // 8} batches evaluated again, {total} trials equal")
 
 
@@ -150,12 +145,7 @@ def postgres(times: int, rng: np.random.Generator, folder: Path) -> None:
             said[drivers.said.split(":")[-1].strip()[:60]] += 1
             server.start(url)
             demand(before <= finished(url), "what was finished before the server died is there after it")
-        last = drivers.start()
-        last.join()
-        demand(last.exitcode == 0, "the last driver ends well")
-        equal(url, whole)
-    again = repeated(drivers)
-    demand(again <= times * IN_FLIGHT, "at most the batches in flight evaluated again")
+        again = ended(drivers, whole, times)
     say(f"postgres: {times} kills of the server, {again} batches evaluated again, {total} trials equal")
 
 
@@ -249,6 +239,17 @@ def ballast(folder: Path, leave_bytes: int | None) -> Iterator[None]:
         yield
     finally:
         weight.unlink(missing_ok=True)
+
+
+def ended(drivers: Drivers, whole: Any, hits: int) -> int:
+    """Let a last driver end the study after so many hits; how many batches were evaluated again."""
+    last = drivers.start()
+    last.join()
+    demand(last.exitcode == 0, "the last driver ends well")
+    equal(drivers.url, whole)
+    again = repeated(drivers)
+    demand(again <= hits * IN_FLIGHT, "at most the batches in flight evaluated again")
+    return again
 
 
 def repeated(drivers: Drivers) -> int:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import OperationalError, ProgrammingError
+
 from codesign.errors import CodesignError
 from codesign.store.repository import Store
 from codesign.study.executor import Finished, InlineExecutor
@@ -85,7 +87,7 @@ def count(url: str) -> int:
     """Trials there are; 0 where there is no table yet."""
     try:
         return int(plain_rows(url, "SELECT COUNT(*) FROM trials")[0][0])
-    except Exception:  # not there yet
+    except (OperationalError, ProgrammingError):  # no table, or no server, yet
         return 0
 
 
@@ -186,7 +188,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path | None]:
 def _answers(url: str) -> bool:
     try:
         plain_rows(url, "SELECT 1")
-    except Exception:
+    except OperationalError:
         return False
     return True
 

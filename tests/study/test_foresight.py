@@ -1,7 +1,12 @@
 """What a search knows before it evaluates: the same rules, the same machines, numbers that costs follow."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from codesign.candidates import assemble
 from codesign.evaluation import physical_violations
@@ -12,6 +17,7 @@ from codesign.study.fronts import excess
 from codesign.study.gaussian import GaussianProcess
 from codesign.study.policy import resolve
 from codesign.study.problem import SpaceProblem, recipe_of
+from codesign.study.problem_protocol import Foreseen
 from codesign.study.samplers import Told, grid, grid_size
 from codesign.study.search import suggester
 from codesign.study.suggest import Search
@@ -99,9 +105,9 @@ def test_where_nothing_can_be_built_the_search_goes_on() -> None:
         settled = staticmethod(problem.settled)
 
         @staticmethod
-        def foreseen(columns: object) -> object:
-            found = problem.foreseen(columns)  # type: ignore[arg-type]
-            return type(found)(np.zeros_like(found.buildable), found.traits)
+        def foreseen(columns: Mapping[str, NDArray[Any]]) -> Foreseen:
+            found = problem.foreseen(columns)
+            return replace(found, buildable=np.zeros_like(found.buildable))
 
     spec = resolve("gp", coding, 1, 100, 8)
     search = Search(coding, suggester(spec, coding, 5, 8, problem.objectives, Hopeless()), 5, 8, np.empty((0, 26)))

@@ -1,6 +1,5 @@
 """The dashboard: a review study of bounded size, notes and figures, reading only."""
 
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from codesign.study.run import run_study
 from codesign.views.dashboard import application, feasible_front, publish_review
 from tests.store.backends import close_storages, optuna_storage, sqlite_file
 from tests.study import toy
+from tests.views.browser import get
 
 TWO: Any = (("cost_usd", "minimize"), ("rate_gbps", "maximize"))
 
@@ -25,23 +25,6 @@ def url(tmp_path: Path) -> Iterator[str]:
     run_study(toy.recipe(objectives=TWO, sampler="nsga2", baselines=toy.BASELINES), address, trials_total=400)
     yield address
     close_storages()
-
-
-def get(app: Any, path: str, method: str = "GET") -> tuple[str, bytes]:
-    said: list[str] = []
-    path, _, query = path.partition("?")
-    environ = {
-        "REQUEST_METHOD": method,
-        "PATH_INFO": path,
-        "QUERY_STRING": query,
-        "wsgi.input": io.BytesIO(),
-        "wsgi.errors": io.StringIO(),
-        "SERVER_NAME": "x",
-        "SERVER_PORT": "80",
-        "wsgi.url_scheme": "http",
-    }
-    body = b"".join(app(environ, lambda status, *_: said.append(status)))
-    return said[0], body
 
 
 def test_the_review_shows_baselines_front_and_best_and_no_more_than_asked(url: str) -> None:

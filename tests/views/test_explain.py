@@ -24,8 +24,8 @@ def test_the_price_can_be_worked_out_again_from_the_page(name: str) -> None:
     said = printed(delivery_text(trial)).replace(",", "")
     shares = [float(found) for found in re.findall(r"x ([0-9.]+) of the mix", said)] or [1.0]
     terms = re.findall(r"([0-9.]+) tokens/s x ([0-9.]+) availability", said)
-    utilisation = float(re.search(r"x ([0-9.]+) utilisation", said)[1])  # type: ignore[index]
-    usd_per_h = float(re.search(r"([0-9.]+) USD/h", said)[1])  # type: ignore[index]
+    (utilisation,) = map(float, re.findall(r"x ([0-9.]+) utilisation", said))
+    (usd_per_h,) = map(float, re.findall(r"([0-9.]+) USD/h", said))
     rate = sum(float(t) * float(a) * s for (t, a), s in zip(terms, shares, strict=True))
     price = usd_per_h / (rate * utilisation * 3600.0 / 1e6)
     assert price == pytest.approx(trial["metrics"]["usd_per_mtok"], rel=2e-3)  # four digits are printed

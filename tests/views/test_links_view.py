@@ -10,16 +10,9 @@ from codesign.cli import run
 from codesign.errors import UsageError
 from codesign.views.curves import Panel, curves_svg, panels_svg
 from codesign.views.links import PANELS, link_rows, link_sweep
+from tests.views import small
 
-DESIGN = """
-name: small
-question: What does a Llama-3.1-8B chat cost on eight of these?
-base: hgx_h100
-workloads:
-  chat: {kind: serving, model: Llama-3.1-8B, accelerators_count: 8, input_count: 1024, output_count: 256,
-         tpot_ms: 15.0, ttft_ms: 500.0, precision: fp8}
-fix: {memory_stacks_count: 6, scale_up_medium: passive_copper}
-"""
+DESIGN = small.DESIGN.replace("6}", "6, scale_up_medium: passive_copper}")
 
 
 @pytest.fixture
